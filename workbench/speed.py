@@ -1,10 +1,10 @@
 """How fast cores are, whatever they run: CPU seconds of fixed pieces of work, and the cores of two machines compared.
 
 A deployment times arithmetic and random reads a few times a second while a query is observed
-(`workbench.testbed.spark.machine.speed`), `measure_speed` does so without Spark. CPU seconds of the thread are counted,
-so a neighbour that only takes turns on the core changes little. A figure says how fast cores are, not how fast a query
-is on them: a query whose batches cost fixed work loses more than its cores do, and each query uses the first cache, the
-memory and the JVM in its own mixture. So a comparison is an interval.
+(`workbench.testbed.spark.machine.disturbance`), `measure_speed` does so without Spark. CPU seconds of the thread are
+counted, so a neighbour that only takes turns on the core changes little. A figure says how fast cores are, not how fast
+a query is on them: a query whose batches cost fixed work loses more than its cores do, and each query uses the first
+cache, the memory and the JVM in its own mixture. So a comparison is an interval.
 """
 
 import os
@@ -111,8 +111,8 @@ def typical_of(timings: Iterable[CoreSpeed | None]) -> CoreSpeed | None:
 def slowness(cores: Sequence[CoreSpeed | None]) -> list[float]:
     """Return how long arithmetic took on each of the `cores`, over their median; all 1 where one was not timed.
 
-    The time of q1's rows rose and fell with it (`workbench.testbed.spark.machine.speed`). A window in which the cores
-    were 21 % faster than in the others of its deployment had a rate that was otherwise missed by a third.
+    The time of q1's rows rose and fell with it (`workbench.testbed.spark.machine.disturbance`). A window in which the
+    cores were 21 % faster than in the others of its deployment had a rate that was otherwise missed by a third.
     """
     timed = [one.arithmetic_s for one in cores if one is not None and one.arithmetic_s > 0]
     if not timed or len(timed) < len(cores):

@@ -13,10 +13,10 @@ from topic_session import topic_session
 
 from workbench.errors import WorkbenchError
 from workbench.study import find_query
+from workbench.testbed.spark.driver.feed import TopicRows, _decoded, _offsets
 from workbench.testbed.spark.driver.live import Meter
 from workbench.testbed.spark.driver.queries import Queries
-from workbench.testbed.spark.driver.sinks import Writes
-from workbench.testbed.spark.driver.topic_feed import TopicRows, _decoded, _offsets
+from workbench.testbed.spark.driver.spec import Writes
 from workbench.testbed.spark.kafka import fill
 from workbench.testbed.spark.log.event_log import EventLog
 from workbench.testbed.spark.machine.broker import offsets_of

@@ -41,7 +41,7 @@ from workbench.testbed.spark.log.event_log import EventLog
 from workbench.testbed.spark.driver.live import Meter
 from workbench.testbed.spark.log.operators import SourceCost, fullest_labels, operator_metrics
 from workbench.testbed.spark.driver.queries import Queries
-from workbench.testbed.spark.log.rows import check_read, dropped_late
+from workbench.testbed.spark.log.operators import check_read, dropped_late
 from workbench.testbed.spark.driver.session import end_session, start_session
 from workbench.workload import Script
 

@@ -28,7 +28,7 @@ with answering() as answers, decoding.batch_session(json.loads(asked.readline())
 
 @contextmanager
 def decoding(jars):
-    """Yield what stands in for `ask_apart` of samples; Spark starts with the first one."""
+    """Yield a replacement of `ask_apart` for samples; Spark starts with the first one."""
     process = None
     with tempfile.TemporaryFile() as said:
 

@@ -10,7 +10,7 @@ from workbench.measuring._measure import (
     reusable,
     verify,
 )
-from workbench.measuring.bracket import closing
+from workbench.measuring.bracket import Schedule, Step, Times, closing
 from workbench.measuring.contents import (
     Pruning,
     Recorded,
@@ -26,7 +26,6 @@ from workbench.measuring.estimator import CapacityEstimator, fill_s, filling_rat
 from workbench.measuring.events import (
     Abandoned,
     Concluded,
-    Conclusion,
     Deployed,
     Estimated,
     Event,
@@ -35,12 +34,14 @@ from workbench.measuring.events import (
     LoadProbed,
     Probed,
     Reused,
+    describe,
+    describe_run,
     ignore,
     record,
     recorded,
+    replay,
     result_of,
 )
-from workbench.measuring.progress import describe, describe_run
 from workbench.measuring.repeatability import (
     EXPECTED_DEVIATION,
     EXPECTED_WEIGHT,
@@ -49,8 +50,6 @@ from workbench.measuring.repeatability import (
     mst_interval,
     with_prior,
 )
-from workbench.measuring.schedule import Schedule, Step, Times
-from workbench.measuring.state import State, replay
 from workbench.measuring.streambed import SIMPLE_QUERIES, STATEFUL_QUERIES
 from workbench.measuring.verdict import judge
 from workbench.metrics import SOURCE_MARGIN

@@ -20,17 +20,19 @@ from workbench.measuring.estimator import CapacityEstimator
 from workbench.measuring.events import (
     Abandoned,
     Deployed,
+    Deployment,
     Estimated,
     Event,
     Finished,
     LoadProbed,
     Probed,
     Reused,
+    last_finished,
     record,
+    replay,
 )
 from workbench.measuring.fingerprint import PROTOCOL, code_of, data_of, definition_of, observing_code
 from workbench.measuring.repeatability import expected_deviation, mst_interval
-from workbench.measuring.state import Deployment, last_finished, replay
 from workbench.records import FailedRun, Measurement, OperatorCost, Probe
 from workbench.testbed import Run, SharedRun, Simulated, Testbed
 from workbench.workload import Query

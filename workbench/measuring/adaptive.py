@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from workbench.errors import WorkbenchError
-from workbench.measuring.bracket import bracket, first_rate, refuted, source_limit, summarise, tally
+from workbench.measuring.bracket import Step, Times, bracket, first_rate, refuted, source_limit, summarise, tally
 from workbench.measuring.costs import fit_line
-from workbench.measuring.schedule import Step, Times
 from workbench.measuring.verdict import COMPILING, crowded_out
 from workbench.metrics import Batch
 from workbench.records import Limit, MstEstimate, Probe

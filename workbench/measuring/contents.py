@@ -16,8 +16,7 @@ from typing import Any
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal, Line
-from workbench.measuring.events import Deployed, Event, event_of
-from workbench.measuring.state import State, fold
+from workbench.measuring.events import Deployed, Event, State, event_of, fold
 from workbench.records import Machine, Measurement
 
 _NAMED = 5  # measurements that an error lists

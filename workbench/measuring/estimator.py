@@ -19,7 +19,7 @@ from workbench.checks import within
 from workbench.defaults import MAX_REPEATS, PATIENCE_S, WARMUP_CAP_S, WARMUP_MIN_S
 from workbench.errors import WorkbenchError
 from workbench.measuring.adaptive import AdaptiveSchedule
-from workbench.measuring.schedule import Schedule, Step
+from workbench.measuring.bracket import Schedule, Step
 from workbench.measuring.streambed import SIMPLE_QUERIES, StreamBedSchedule
 from workbench.measuring.verdict import COMPILING, MIN_WHOLE_BATCHES, judge, keeps_up
 from workbench.metrics import MAX_DISTURBANCE, Batch, Observation

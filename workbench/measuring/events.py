@@ -1,4 +1,4 @@
-"""Events of a measurement, as types.
+"""Events of a measurement, as types and in words, and the state that they add up to.
 
 ``measure`` yields them; the command line, the live panel and the dry run read them. Those that a later run resumes
 from are in the journal before they are yielded, one line each:
@@ -15,12 +15,13 @@ event          kind in the journal  data
 """
 
 import math
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Protocol, TypeVar
 
+from workbench import units
 from workbench.checks import shown
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
@@ -186,3 +187,123 @@ def result_of(events: Generator[Event, None, T], listen: Callable[[Event], None]
                 result: T = end.value
                 return result
             listen(event)
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """What one deployment contributed to a measurement; code warms up again in each."""
+
+    probes: tuple[Probe, ...] = ()
+    load_curve: tuple[Probe, ...] = ()
+
+
+@dataclass(frozen=True)
+class State:
+    """The progress of a measurement."""
+
+    finished: tuple[Measurement, ...] = ()
+    deployments: tuple[Deployment, ...] = ()  # observations since it was last finished or abandoned
+
+    @property
+    def history(self) -> tuple[Probe, ...]:
+        """Probes of the estimate under way, in order."""
+        return tuple(probe for deployment in self.deployments for probe in deployment.probes)
+
+    @property
+    def load_curve(self) -> tuple[Probe, ...]:
+        """Runs at lower rates since it was last finished, in order."""
+        return tuple(probe for deployment in self.deployments for probe in deployment.load_curve)
+
+
+def replay(journal: Journal, key: str) -> State:
+    """Fold the events in `journal` of the measurement `key`."""
+    return fold(recorded(journal, key))
+
+
+def last_finished(journal: Journal, key: str) -> Measurement | None:
+    """Return the measurement `key` that was finished last; earlier ones, of which there may be many, are not read."""
+    finished = journal.entries("finished", key)
+    event = event_of(finished[-1], f"the journal {journal.path}") if finished else None
+    return event.measurement if isinstance(event, Finished) else None
+
+
+def fold(events: Iterable[Event]) -> State:
+    """Return the state after `events`."""
+    finished: list[Measurement] = []
+    deployments: list[tuple[list[Probe], list[Probe]]] = []  # probes and load curve of each
+    for event in events:
+        match event:
+            case Finished(_, measurement):
+                finished.append(measurement)
+                deployments = []
+            case Abandoned():
+                deployments = []
+            case Deployed():
+                deployments.append(([], []))
+            # A probe without a deployment is another process's, which measured the same while this one finished it.
+            case Probed(_, probe) if deployments:
+                deployments[-1][0].append(probe)
+            case LoadProbed(_, probe) if deployments:
+                deployments[-1][1].append(probe)
+            case _:
+                pass
+    return State(tuple(finished), tuple(Deployment(tuple(probes), tuple(curve)) for probes, curve in deployments))
+
+
+def describe(event: Event) -> str | None:
+    """Describe `event` in one line, or a conclusion in several; None for an event that needs no line."""
+    text = None
+    match event:
+        case Deployed(resumed=resumed, load_curve=load_curve) if resumed or load_curve:
+            text = f"resuming: {len(resumed) + len(load_curve)} finished probes are not repeated"
+        case Deployed(budget=budget, machine=machine) if not machine.real:
+            text = f"{machine.slots}: {_slots(budget)}"
+        case Deployed(budget=budget):
+            text = f"deployed on {_slots(budget)} at a trigger interval of {budget.interval_s:g} s"
+        case Probed(probe=probe, low=low, high=high):
+            text = _describe_probe(probe, low, high)
+        case LoadProbed(probe=probe):
+            divided = "" if probe.partitions is None else f" with {units.some(probe.partitions, 'partition')}"
+            text = f"for the costs: {units.rate(probe.observation.consumed_rate)}{divided}"
+        case Failed(run=run):
+            text = f"{_slots(run.budget)} failed: {run.failure}"
+        case Abandoned(reason=reason):
+            text = f"starting again: {reason}"
+        case Concluded(what=what):
+            text = "\n".join(what.lines) or None
+    return text
+
+
+def describe_run(run: Measurement | FailedRun, number: int, runs: tuple[int, int]) -> str:
+    """Describe in one line what a run sustains or why it failed; `runs` are the least and the most of them."""
+    least, most = runs
+    of_all = "" if number > most else f"/{most}" if least == most else f" of at most {most}"
+    if isinstance(run, FailedRun):
+        return f"run {number}{of_all} · {_slots(run.budget)} failed: {run.failure}"
+    estimate = run.estimate
+    found = "no rate sustained" if estimate.rate is None else units.rate(estimate.middle)
+    made = units.some(sum(probe.phase != "warm-up" for probe in estimate.probes), "probe")
+    return f"run {number}{of_all} · {_slots(run.budget)} · {found}{_bracket(estimate.low, estimate.high)} · {made}"
+
+
+def _slots(budget: Budget) -> str:
+    return f"{units.some(budget.slots, 'slot')} of {units.count(budget.profile.memory_mb)} MB"
+
+
+def _bracket(low: float, high: float, when: str = "") -> str:
+    """Return the rates between which the maximum is, in brackets; empty where they are unknown."""
+    if math.isfinite(high):
+        start, end = units.ends(low, high)
+        return f" ({when}{start} to {end})" if low else f" ({when}below {end})"
+    return f" ({when}{units.scaled(low, '')} or more)" if low else ""
+
+
+def _describe_probe(probe: Probe, low: float, high: float) -> str:
+    if probe.judgement is None:
+        if probe.filled is not None:
+            filled = "its working size" if probe.filled else "not its working size yet"
+            return f"state filled at {units.rate(probe.rate)}: {filled} after {probe.seconds:.0f} s"
+        steady = "steady" if probe.steady else "not steady yet, but at its cap"
+        return f"warm-up: {units.rate(probe.observation.consumed_rate)}, {steady} after {probe.seconds:.0f} s"
+    answer = f"{probe.judgement.verdict}{_bracket(low, high, 'so far ')}"
+    return f"probe {probe.number} at {units.rate(probe.rate)}: {answer}. {probe.judgement.reason}"

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from workbench.checks import positive
 from workbench.errors import WorkbenchError
-from workbench.measuring.bracket import first_rate, summarise
-from workbench.measuring.schedule import Step, Times
+from workbench.measuring.bracket import Step, Times, first_rate, summarise
 from workbench.records import Limit, MstEstimate, Probe
 
 

@@ -1,14 +1,16 @@
 """The events of streaming queries in a file: of Spark's event log, or progress events in any form they are stored in.
 
 Progress events are found as JSON lines, in arrays, pretty-printed over several lines, in a log of the driver (plain or
-structured), as Python prints them, and as Prometheus scraped them (`scraped`). Text in between is passed over. A file
+structured), as Python prints them, and as Prometheus scraped them (`Scrapes`). Text in between is passed over. A file
 is read in pieces, so memory does not grow with it; a last line that is torn is left out.
 """
 
 import ast
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
 from io import BufferedReader, RawIOBase
 from itertools import chain
 from pathlib import Path
@@ -16,7 +18,6 @@ from typing import Any
 
 from workbench.errors import WorkbenchError
 from workbench.observing.files import Growing, entries_of, log_files, opened
-from workbench.observing.scraped import Scrapes, samples_of
 from workbench.testbed.spark import seconds_of
 
 USEFUL = frozenset({
@@ -32,6 +33,9 @@ UNREADABLE: dict[str, Any] = {}
 
 PROGRESS = "QueryProgressEvent"
 
+SCRAPED = "scraped"
+"""Key that marks a progress event made of a scrape."""
+
 _NAME = re.compile(rb'\s*\{"Event":\s*"[\w.$]*?([A-Za-z]+)"')
 _MADE = b"made progress: "  # precedes what the driver logs of a batch
 _BEGINS = re.compile(rb"\s*(?:\{|\[\s*(?:\{|$))")
@@ -41,6 +45,15 @@ _MARKS = (b"{", _MADE, b"_streaming")  # every line in which an event or a sampl
 _HAS = (b"batchId", b"progress", b'"Event"', b'"data"')  # every event of one line has one of these
 _PIECE, _LONGEST = 1 << 20, 1 << 26  # most bytes read at once; of a line, or of an object
 _BROKEN = (ValueError, TypeError, KeyError, AttributeError, SyntaxError, MemoryError, RecursionError)
+_GAUGE = re.compile(
+    r"(?:.*spark_streaming_(?P<query>.+?)_|.*structured_streaming.*?_)"
+    r"(?P<what>inputRate_total|processingRate_total|latency|states_rowsTotal|states_usedBytes)(?:_Value|_Number)?",
+    re.IGNORECASE,
+)
+_LINE = re.compile(rb"\s*([A-Za-z_:][\w:]*)?\s*(\{.*\})?\s+(\S+)\s+(\d{9,13}(?:\.\d+)?)\s*")
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_MS = 1e11  # larger times are milliseconds
+_NAMES = ("__name__", "query_name")
 
 
 def read_events(path: str | Path) -> Iterator[dict[str, Any]]:
@@ -266,3 +279,75 @@ def _events_in(one: Any) -> Iterator[dict[str, Any] | None]:  # noqa: ANN401 - w
         yield from _events_in(told)
     elif isinstance(text := one.get("msg"), str) and _MADE.decode() in text:  # a structured log of Spark 4
         yield from _events_in(_parsed(text.partition(_MADE.decode())[2].encode()))
+
+
+class Scrapes:
+    """Samples so far of the gauges of streaming queries (spark.sql.streaming.metricsEnabled), as Prometheus has them.
+
+    Two forms are read: the answer of Prometheus's API to a range of time, and samples as lines of text with their times
+    (OpenMetrics, ``promtool tsdb dump``). Spark's gauges hold what the last batch was, so a batch is seen where they
+    change between two scrapes. Of batches between them nothing is known, and when each began is known to a scrape.
+    """
+
+    def __init__(self) -> None:
+        self._queries: dict[str, dict[float, dict[str, float]]] = {}
+
+    def take(self, labels: dict[str, Any], samples: Any) -> None:  # noqa: ANN401 - what a file holds
+        """Take samples in, pairs of a time in seconds and a value; ignore other metrics."""
+        name, of = (str(labels.get(key, "")) for key in _NAMES)
+        found = _GAUGE.fullmatch(name)
+        if found is None:
+            return
+        query = self._queries.setdefault(found["query"] or of or "query", {})
+        for at, value in samples:
+            query.setdefault(float(at), {})[found["what"].lower()] = float(value)
+
+    def line(self, line: bytes) -> bool:
+        """Take a line of text in; return whether it is a sample."""
+        found = _LINE.fullmatch(line.rstrip(b"\r\n"))
+        if found is None:
+            return False
+        labels = dict(_LABEL.findall((found[2] or b"").decode("utf-8", "replace")))
+        at, value = float(found[4]), found[3].decode()
+        try:
+            self.take({"__name__": (found[1] or b"").decode(), **labels}, [(at / 1000 if at > _MS else at, value)])
+        except ValueError:
+            return False
+        return True
+
+    def progress(self) -> Iterator[dict[str, Any]]:
+        """Yield each batch that was seen, as a progress event, in the order of queries and times."""
+        for query, samples in self._queries.items():
+            before: dict[str, float] = {}
+            for number, at in enumerate(sorted(samples)):
+                told = {SCRAPED: True, "id": query, "name": query, "runId": SCRAPED, "batchId": number}
+                if samples[at] != before and (batch := _batch(at, samples[at])):
+                    yield told | batch
+                before = samples[at]
+
+
+def samples_of(answer: dict[str, Any]) -> Iterator[dict[str, Any]] | None:
+    """Return the batches in an answer of Prometheus's API; None for other documents."""
+    data = answer.get("data")
+    if not isinstance(data, dict) or not isinstance(data.get("result"), list):
+        return None
+    scrapes = Scrapes()
+    for series in data["result"]:
+        scrapes.take(series["metric"], series.get("values") or [series["value"]])
+    return scrapes.progress()
+
+
+def _batch(at: float, seen: dict[str, float]) -> dict[str, Any]:
+    """Return what the gauges show of a batch that ended by a time; empty if none has run."""
+    lasted_s, rate = seen.get("latency", 0.0) / 1000, seen.get("processingrate_total", 0.0)
+    if not lasted_s > 0 or not math.isfinite(rate):
+        return {}
+    began = datetime.fromtimestamp(at - lasted_s, UTC).isoformat(timespec="milliseconds")
+    told: dict[str, Any] = {"timestamp": began, "durationMs": {"triggerExecution": 1000 * lasted_s}}
+    told["numInputRows"] = round(rate * lasted_s)
+    if (arriving := seen.get("inputrate_total", 0.0)) > 0:
+        told["inputRowsPerSecond"] = arriving
+    if "states_rowstotal" in seen:
+        rows, size = seen["states_rowstotal"], seen.get("states_usedbytes", 0.0)
+        told["stateOperators"] = [{"numRowsTotal": rows, "memoryUsedBytes": size}]
+    return told

@@ -40,9 +40,7 @@ from workbench.checks import positive
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.measuring import fit_costs
-from workbench.observing.blocks import Block
-from workbench.observing.load import load_of
-from workbench.observing.running_query import RunningQuery, SeenBatch, usual_slots
+from workbench.observing.running_query import Block, RunningQuery, SeenBatch, load_of, usual_slots
 from workbench.observing.series import BUSIEST, LEVEL_Z, Drift, Series, outlasts, series_of, shared_noise
 from workbench.observing.state import DAY_S
 from workbench.records import Machine, Measurement, MstEstimate, MstInterval, Phase, Probe

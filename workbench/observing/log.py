@@ -20,15 +20,21 @@ from typing import Any
 from workbench import bounds, units
 from workbench.checks import whole
 from workbench.errors import WorkbenchError
-from workbench.observing.blocks import KEPT_BLOCKS, Block, block_of, is_topic, selected
-from workbench.observing.events import PROGRESS, follow_events, read_events
-from workbench.observing.memory import slot_memory_mb
-from workbench.observing.running_query import RunningQuery, SeenBatch, SeenRun, usual_slots
-from workbench.observing.scraped import SCRAPED
+from workbench.observing.deployment import LATE_S, slot_memory_mb, trigger_interval
+from workbench.observing.events import PROGRESS, SCRAPED, follow_events, read_events
+from workbench.observing.running_query import (
+    KEPT_BLOCKS,
+    Block,
+    RunningQuery,
+    SeenBatch,
+    SeenRun,
+    block_of,
+    selected,
+    usual_slots,
+)
 from workbench.observing.state import StateSeries
-from workbench.observing.trigger import LATE_S, trigger_interval
 from workbench.redaction import redacted
-from workbench.testbed.spark import BatchLog, Events, rows_of, seconds_of
+from workbench.testbed.spark import BatchLog, Events, is_topic, rows_of, seconds_of
 
 _IN_BLOCK = 10  # batches
 _FEWEST_IN_BLOCK = 4

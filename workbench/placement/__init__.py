@@ -1,6 +1,6 @@
 """Where tasks go: the cost of a placement, its search, and the placements of ordinary schedulers."""
 
-from workbench.placement._caps import ThresholdTable, caps, tune_range
+from workbench.placement._caps import CEILINGS, ThresholdTable, Tuning, caps, tune, tune_range, tune_thresholds
 from workbench.placement._compiled import must_compile
 from workbench.placement._effort import stopping_when
 from workbench.placement._odrp import ODRP_SETTINGS, OdrpWeights, Setting, odrp
@@ -39,4 +39,3 @@ from workbench.placement.throughput import (
     spread,
 )
 from workbench.placement.trace import SearchNode, trace_search
-from workbench.placement.tuning import CEILINGS, Tuning, tune, tune_thresholds

@@ -14,7 +14,7 @@ from workbench import bounds, units
 from workbench.checks import finite, integer, shown
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
-from workbench.placement._caps import caps
+from workbench.placement._caps import CEILINGS, caps, tune
 from workbench.placement._effort import asked_to_stop
 from workbench.placement._odrp import ODRP_SETTINGS, OdrpWeights, Setting, odrp
 from workbench.placement._search import SearchResult, search
@@ -31,7 +31,6 @@ from workbench.placement.grouped import GROUP_METHODS, placed_in_groups
 from workbench.placement.inputs import PlacementInput
 from workbench.placement.problem import SLACK, CostVector, Counts, PlacementProblem, arriving_rates
 from workbench.placement.throughput import PlacedRate, placed_rate
-from workbench.placement.tuning import CEILINGS, tune
 from workbench.simulation import Worker
 
 SEARCH_S = 5.0

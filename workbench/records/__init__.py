@@ -2,31 +2,39 @@
 
 from workbench.files import write_whole
 from workbench.records.documents import Setting, structure, unstructure
-from workbench.records.estimate import (
+from workbench.records.gauges import Gauge, alert_rules, exposition, unnamed
+from workbench.records.job_settings import (
+    FUNCTION,
+    JOINED,
+    MODES,
+    NOOP,
+    OURS,
+    JobSettings,
+    Sink,
+    check_place,
+    is_uri,
+    path_of,
+)
+from workbench.records.measurement import (
+    RECORDED,
+    SIMULATED,
+    FailedRun,
     Judgement,
     Limit,
+    Machine,
+    Measurement,
     MstEstimate,
     MstInterval,
     OperatorCost,
     Phase,
     Probe,
-    Verdict,
-    overrun_s,
-)
-from workbench.records.gauges import Gauge, alert_rules, exposition, unnamed
-from workbench.records.job_settings import JOINED, OURS, JobSettings
-from workbench.records.layout import BatchLayout, Stage
-from workbench.records.measurement import (
-    RECORDED,
-    SIMULATED,
-    FailedRun,
-    Machine,
-    Measurement,
     Run,
+    Verdict,
     core_speed_of,
     measurement_from_dict,
     measurement_from_document,
     nearest_run,
+    overrun_s,
 )
 from workbench.records.plan import CapacityPlan, deployed, plan_to_dict
 from workbench.records.plan_parts import (
@@ -36,6 +44,7 @@ from workbench.records.plan_parts import (
     HOURS_PER_MONTH,
     MEASURED,
     Allocation,
+    BatchLayout,
     Concern,
     CountedCores,
     Day,
@@ -46,6 +55,7 @@ from workbench.records.plan_parts import (
     Outage,
     PlanVerdict,
     Price,
+    Stage,
     Status,
     Unbounded,
     as_environment,
@@ -62,12 +72,5 @@ from workbench.records.planned import (
     planned_from_dict,
     planned_to_dict,
 )
-from workbench.records.platforms import (
-    DATABRICKS,
-    EMR_SERVERLESS,
-    databricks_job,
-    emr_serverless_job,
-    spark_application,
-)
-from workbench.records.sink import FUNCTION, MODES, NOOP, Sink, check_place, is_uri, path_of
+from workbench.records.platforms import DATABRICKS, EMR_SERVERLESS
 from workbench.records.skeleton import ScriptFacts, script_of

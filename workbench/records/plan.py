@@ -13,7 +13,6 @@ from workbench.errors import WorkbenchError
 from workbench.reading import parse_json
 from workbench.records.documents import check_version, structure, unstructure
 from workbench.records.job_settings import JobSettings, shell_setting
-from workbench.records.layout import BatchLayout
 from workbench.records.measurement import Measurement
 from workbench.records.plan_parts import (
     DRIVER_CORES,
@@ -21,6 +20,7 @@ from workbench.records.plan_parts import (
     ENVIRONMENT_PYTHON,
     MEASURED,
     Allocation,
+    BatchLayout,
     CountedCores,
     Day,
     EndingRun,

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from workbench import units
-from workbench.records.job_settings import JobSettings
-from workbench.records.sink import NOOP, Sink
+from workbench.records.job_settings import NOOP, JobSettings, Sink
 
 NEEDED = "org.apache.spark:spark-sql-kafka-0-10_2.13:SPARK-VERSION"  # the package that its source needs
 _OWN = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*):([^\W\d]\w*)", re.ASCII)

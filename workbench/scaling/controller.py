@@ -60,7 +60,7 @@ class Controller(Generic[Memory]):
     gap: float = 0.001  # largest relative distance to the optimum
     # of CAPS, computed ahead (section 5.2); where it has none for the tasks, they are tuned
     thresholds: ThresholdTable | None = None
-    # of CAPS's tuning, see `workbench.placement.tuning`: those of the authors' artefact; None as section 5.2 reads
+    # of CAPS's tuning, see `workbench.placement.tune`: those of the authors' artefact; None as section 5.2 reads
     ceilings: CostVector | None = CEILINGS
 
     def __post_init__(self) -> None:

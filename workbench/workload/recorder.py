@@ -1,4 +1,4 @@
-"""What is found while a script runs: its sources, its queries and its settings."""
+"""What is found while a script runs: its sources with the columns that it declares, its queries and its settings."""
 
 import re
 import sys
@@ -14,17 +14,17 @@ from typing import Any
 
 from pyspark import SparkConf
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructType, _parse_datatype_string
 
 from workbench.redaction import redacted
 from workbench.workload import elsewhere
 from workbench.workload.analysed import grouped_by, joined_by, watermarks_of
 from workbench.workload.dataset import schema_of
-from workbench.workload.declared import as_declared, columns_of, name_of_source
 from workbench.workload.query import Dataset
-from workbench.workload.script import Recorded, Script, ScriptQuery, ScriptSource, sample_of
+from workbench.workload.script import KAFKA_COLUMNS, Recorded, Script, ScriptQuery, ScriptSource, sample_of
 from workbench.workload.stand_ins import FILES, Chain, Started, shown
 
 _MOST_WAITS = 500
@@ -32,6 +32,19 @@ _SLEEP = time.sleep
 READ_STREAM: Any = SparkSession.__dict__["readStream"].fget
 WRITE_STREAM: Any = ClassicDataFrame.__dict__["writeStream"].fget
 MARK = "workbench_source_"
+_COLUMNS = {
+    "kafka": KAFKA_COLUMNS,
+    "rate": "timestamp timestamp, value bigint",
+    "rate-micro-batch": "timestamp timestamp, value bigint",
+    "socket": "value string",
+    "text": "value string",
+}
+_MORE = {
+    ("kafka", "includeheaders"): ", headers array<struct<key: string, value: binary>>",
+    ("socket", "includetimestamp"): ", timestamp timestamp",
+}
+_NAMING = ("subscribe", "topic", "subscribepattern", "streamname", "eventhubs.name", "table", "path")
+_COMMON = {"csv", "json", "parquet", "orc", "txt", "gz"}
 
 
 class EndedError(BaseException):
@@ -242,3 +255,34 @@ def _refusal(frame: DataFrame, mode: str, checkpoint: Path) -> str:
 def first_line(error: BaseException) -> str:
     """Return the first line of an error's message."""
     return str(error).strip().split("\n", 1)[0].rstrip(".")[:500]
+
+
+def columns_of(kind: str, options: Mapping[str, str], schema: object) -> StructType | None:
+    """Return the columns of a source if its kind or the script defines them."""
+    if schema is None:
+        asked = {name.lower() for name, value in options.items() if value.lower() == "true"}
+        more = "".join(text for (of, option), text in _MORE.items() if of == kind and option in asked)
+        schema = _COLUMNS[kind] + more if kind in _COLUMNS else None
+    if isinstance(schema, str):
+        schema = _parse_datatype_string(schema)
+    return schema if isinstance(schema, StructType) else None
+
+
+def as_declared(stream: DataFrame, columns: StructType) -> DataFrame:
+    """Return a stream with the columns that a source declares, new at each call; those not in a sample are empty."""
+    there = {name.lower() for name in stream.columns}
+    return stream.select(
+        *(
+            (f.col(f"`{one.name}`") if one.name.lower() in there else f.lit(None)).cast(one.dataType).alias(one.name)
+            for one in columns.fields
+        )
+    )
+
+
+def name_of_source(kind: str, options: Mapping[str, str], known: Sequence[str]) -> str:
+    """Name a source by its topic, table or path."""
+    lower = {key.lower(): value for key, value in options.items()}
+    place = next((lower[key] for key in _NAMING if lower.get(key)), kind)
+    parts = [part for part in re.split(r"[/\\.,]", place) if re.search(r"\w", part) and part.lower() not in _COMMON]
+    name = re.sub(r"[^\w-]+", "_", parts[-1] if parts else kind).strip("_") or kind
+    return name if name not in known else f"{name}_{len(known) + 1}"

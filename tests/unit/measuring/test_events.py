@@ -21,8 +21,7 @@ from workbench.measuring import (
     recorded,
     replay,
 )
-from workbench.measuring.events import record
-from workbench.measuring.state import Deployment, State
+from workbench.measuring.events import Deployment, State, record
 from workbench.records import SIMULATED, Machine
 
 BUDGET = Budget(2, SlotProfile(0.4, 1024), 2.0)

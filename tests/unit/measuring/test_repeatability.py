@@ -11,7 +11,7 @@ from workbench.measuring import EXPECTED_DEVIATION, expected_deviation
 from workbench.measuring.repeatability import MOST_DISTURBED, disturbance_of, mst_interval, scatter
 from workbench.metrics import Disturbance, Observation
 from workbench.records import Machine, MstEstimate, Probe
-from workbench.testbed.spark.machine.facts import describe
+from workbench.testbed.spark.machine.limits import describe
 
 
 def estimate(low, high, limit="query"):

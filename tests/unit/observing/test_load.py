@@ -7,8 +7,7 @@ import pytest
 from written_logs import TRUE, a_day, events, progress_of, written
 
 from workbench.observing import headroom, read_log
-from workbench.observing.load import load_of
-from workbench.observing.running_query import SeenBatch
+from workbench.observing.running_query import SeenBatch, load_of
 
 
 def test_full_batches_of_a_backlog_are_no_peak(tmp_path):

@@ -1,4 +1,4 @@
-"""What a job brings along: what is refused, what identifies it, and that no secret of it is written down."""
+"""What a job brings along, and its sink: what is refused, what identifies it, and that no secret is written down."""
 
 import itertools
 import json
@@ -14,8 +14,10 @@ from workbench import redaction
 from workbench.capacity import plan
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.records import JOINED, OURS, CapacityPlan, JobSettings
+from workbench.records import JOINED, OURS, CapacityPlan, JobSettings, Sink
 from workbench.redaction import redacted
+from workbench.study import study_from
+from workbench.testbed.spark import sink_packages
 
 HIDDEN_KEY = "spark.hadoop.fs.s3a.secret.key"
 
@@ -131,3 +133,84 @@ def test_yours_follow_the_testbeds_where_a_jvm_starts():
     }
     assert not OURS.keys() & JOINED.keys()
     assert shlex.split(JobSettings(files=("a b",)).options()[0]) == ["--files", "a b"]
+
+
+# --- the sink and the checkpoint
+
+BASE = {"query": "jobs:x", "targets": [1000], "slots": [1, 2], "memory_mb": [512], "slot_cpus": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "sink"),
+    [
+        ("noop", Sink()),
+        ("parquet /data/out", Sink("parquet", "/data/out")),
+        ("delta s3a://bucket/out", Sink("delta", "s3a://bucket/out")),
+        ("kafka://host:9092/out", Sink("kafka", "kafka://host:9092/out")),
+        ("jobs:write", Sink("foreachBatch", "", "jobs:write")),
+        ("jobs.py:write /data/out", Sink("foreachBatch", "/data/out", "jobs.py:write")),
+    ],
+)
+def test_a_sink_is_read_from_one_text(text, sink):
+    assert study_from(BASE | {"sink": text}).job_settings.writes == sink
+
+
+def test_users_are_warned_of_what_is_written_for_real():
+    said = {text: Sink.parse(text).warning for text in ("noop", "jobs:write", "jobs:write /x", "kafka://h:9092/t")}
+    assert said["noop"] == ""
+    assert "writes where it always does" in said["jobs:write"]
+    assert "a folder of its own in /x" in said["jobs:write /x"]
+    assert "a topic of its own next to kafka://h:9092/t" in said["kafka://h:9092/t"]
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "message"),
+    [
+        *(("sink", text, "sink is") for text in ("parquet", "parqet /data", "noop /data", "kafka:/x", "jobs:", "")),
+        ("sink", "parquet s3a://me:hunter2@bucket/x", "password"),
+        ("checkpoint", "s3a://me:hunter2@bucket/x", "password"),
+    ],
+)
+def test_what_is_no_sink_and_a_password_in_a_place_is_refused(key, text, message):
+    with pytest.raises(WorkbenchError, match=message) as error:
+        study_from(BASE | {key: text})
+    assert "hunter2" not in str(error.value)
+
+
+def test_another_sink_or_checkpoint_is_another_measurement():
+    plain = study_from(BASE).job_settings
+    assert study_from(BASE | {"sink": "noop", "checkpoint": "memory"}).job_settings == plain
+    assert (bool(plain), plain.identity) == (False, "")
+    kinds = [plain, *(JobSettings(sink=f"parquet /{name}") for name in "ab"), JobSettings(checkpoint="/a")]
+    assert len({one.identity for one in kinds}) == len(kinds)
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_anything_starts(tmp_path):
+    (file := tmp_path / "file").touch()
+    for key, value in {"sink": f"parquet {file}/out", "checkpoint": f"{file}/out"}.items():
+        with pytest.raises(WorkbenchError, match="is not a folder") as error:
+            JobSettings(**{key: value}).check_here()
+        assert error.value.settings == (key,)
+    JobSettings(sink=f"parquet {tmp_path}/new", checkpoint="hdfs://far/away").check_here()
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_format_without_a_release_for_this_spark_says_which_spark_has_one(monkeypatch):
+    from workbench.testbed.spark.machine import connector
+
+    for here, found in (("4.1.2", "iceberg-spark-runtime-4.1_2.13"), ("9.9.0", None)):
+        monkeypatch.setattr(connector, "version", lambda _, here=here: here)
+        asked = JobSettings(sink="iceberg /x")
+        if found:
+            assert found in sink_packages(asked)[0]
+            continue
+        with pytest.raises(WorkbenchError, match=r"no release for Spark 9\.9\.0 .* is for Spark 4\.1"):
+            sink_packages(asked)
+        own = JobSettings(sink="iceberg /x", packages=("org.apache.iceberg:iceberg-spark-runtime-9.9_2.13:2.0",))
+        assert sink_packages(own) == ()
+
+
+def test_the_exported_settings_have_what_the_sink_needs():
+    conf = JobSettings(sink="delta /x", spark={"spark.sql.extensions": "mine.Own"}).conf({})
+    assert conf["spark.sql.extensions"] == "mine.Own"
+    assert conf["spark.sql.catalog.spark_catalog"].endswith("DeltaCatalog")

@@ -8,7 +8,7 @@ import pytest
 from workbench.cli import main, topics
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.kafka import Captured
-from workbench.workload.kafka import Schema, read_schema
+from workbench.workload.kafka import Schema, field_of, named, read_schema
 
 ORDER = {
     "type": "record",
@@ -84,3 +84,9 @@ def test_the_command_says_what_did_not_decode_and_which_ids_there_are(tmp_path, 
     assert main([*asked, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["rows"], told["not_decoded"], told["schema_ids"]) == (200, 1, [7, 8])
+
+
+def test_fields_with_a_name_that_is_ours_get_another():
+    found = named(["order", "_key", "_key_", "value"])
+    assert found == {"order": "order", "_key_": "_key", "_key__": "_key_", "value_": "value"}
+    assert [*map(field_of, ("order", "_key_", "value_", "_offset"))] == ["order", "_key", "value", "_offset"]

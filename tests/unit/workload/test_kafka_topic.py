@@ -1,9 +1,17 @@
-"""Addresses of topics, names of a sample's columns, and client settings whose secrets are never shown."""
+"""Addresses of topics, and client settings, also in the Java client's names, whose secrets are never shown."""
+
+import re
+import shutil
+import subprocess
 
 import pytest
 
+from workbench.doctor import examine
 from workbench.errors import WorkbenchError
-from workbench.workload.kafka import CLIENT_CONFIG, Topic, client_settings, field_of, named
+from workbench.redaction import is_secret, redacted
+from workbench.study import find_query, read_query
+from workbench.testbed.spark.driver.session import AUTHENTICATED
+from workbench.workload.kafka import CLIENT_CONFIG, Topic, client_settings, java_settings
 
 
 def test_an_address():
@@ -52,7 +60,150 @@ def test_bad_client_settings_are_named_by_line(tmp_path, text, said):
         client_settings(tmp_path / "none")
 
 
-def test_fields_with_a_name_that_is_ours_get_another():
-    found = named(["order", "_key", "_key_", "value"])
-    assert found == {"order": "order", "_key_": "_key", "_key__": "_key_", "value_": "value"}
-    assert [*map(field_of, ("order", "_key_", "value_", "_offset"))] == ["order", "_key", "value", "_offset"]
+# --- in the Java client's names
+
+CERTIFICATE = "-----BEGIN CERTIFICATE-----\nQUJD\n-----END CERTIFICATE-----"
+KEY = "-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----"
+ENCRYPTED = KEY.replace("PRIVATE", "ENCRYPTED PRIVATE")
+OPENSSL_ONE = "-----BEGIN RSA PRIVATE KEY-----\nDEK-Info: AES-256-CBC,hunter2\n\nhunter2\n-----END RSA PRIVATE KEY-----"
+
+
+def test_the_settings_of_sparks_source_have_its_names_and_a_login_of_your_own_stays_as_java_has_it(tmp_path):
+    (tmp_path / "ca.pem").write_bytes(f"subject=\xfcs\n{CERTIFICATE}\n".encode("latin-1"))
+    mine = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "me"}
+    found = java_settings(mine | {"sasl.password": 'a"b\\c', "ssl.ca.location": str(tmp_path / "ca.pem")})
+    assert found == {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required "
+        'username="me" password="a\\"b\\\\c";',
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": CERTIFICATE,  # executors elsewhere have no such file
+    }
+    own = {"sasl.mechanism": "GSSAPI", "sasl.jaas.config": "a.b.Login required;", "sasl.kerberos.service.name": "kafka"}
+    assert java_settings(own) == own
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"ssl.keystore.password": "hunter2"}, "ssl.keystore.password has"),
+        ({"sasl.mechanism": "GSSAPI"}, "GSSAPI has"),
+        ({"sasl.mechanism": "OAUTHBEARER"}, "OAUTHBEARER has no counterpart in the Java client .* name what Java has"),
+        ({"sasl.oauthbearer.client.secret": "hunter2"}, "sasl.oauthbearer.client.secret has"),
+    ],
+)
+def test_a_setting_without_a_counterpart_is_refused_without_its_value(settings, text):
+    with pytest.raises(WorkbenchError, match=text) as error:
+        java_settings(settings)
+    assert "hunter2" not in str(error.value)
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Settings with a certificate and a key, whose files hold what is given."""
+
+    def of(certificate=CERTIFICATE, key=KEY, word=None):
+        (tmp_path / "me.crt").write_text(certificate)
+        (tmp_path / "me.key").write_text(key)
+        places = {"ssl.certificate.location": str(tmp_path / "me.crt"), "ssl.key.location": str(tmp_path / "me.key")}
+        return places | ({} if word is None else {"ssl.key.password": word})
+
+    return of
+
+
+def test_a_certificate_and_its_key_are_handed_over_as_text(files, tmp_path):
+    other = CERTIFICATE.replace("QUJD", "REVG")
+    found = java_settings(files(f"subject=me\n{CERTIFICATE}\n{other}\n", f"Bag Attributes\n{KEY}\n", word="x"))
+    assert found == {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.certificate.chain": f"{CERTIFICATE}\n{other}",
+        "ssl.keystore.key": KEY,  # and no password, with which Java would decrypt what is not encrypted
+    }
+    found = java_settings(files(CERTIFICATE + KEY, ENCRYPTED, word="hunter3"))
+    assert (found["ssl.keystore.key"], found["ssl.key.password"]) == (ENCRYPTED, "hunter3")
+    assert found["ssl.keystore.certificate.chain"] == CERTIFICATE
+    assert {path.name for path in tmp_path.iterdir()} == {"me.crt", "me.key"}  # no copy of the key
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"certificate": "hunter2"}, r"ssl.certificate.location names has no certificate in PEM .*openssl x509"),
+        ({"key": "hunter2"}, r"ssl.key.location names has no private key in PEM .*must have one"),
+        ({"key": KEY + KEY}, r"ssl.key.location names has 2 private keys in PEM"),
+        ({"key": OPENSSL_ONE}, r"names has 'RSA PRIVATE KEY'; .* openssl pkcs8 -topk8 -v1 .* NEW and its password"),
+        ({"key": ENCRYPTED}, r"is encrypted. Add ssl.key.password to the client settings"),
+    ],
+)
+def test_files_that_java_does_not_read_are_refused_with_the_next_step(files, given, said):
+    with pytest.raises(WorkbenchError, match=said) as error:
+        java_settings(files(**given))
+    assert "hunter2" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [("hunter2", r"x509 -inform der -in"), (CERTIFICATE.replace("CERT", "TRUSTED CERT") + "hunter2", r"x509 -in FILE")],
+)
+def test_an_authority_without_a_certificate_is_refused(tmp_path, text, advice):
+    (tmp_path / "ca.pem").write_text(text)
+    with pytest.raises(WorkbenchError, match=rf"ssl.ca.location names has no certificate in PEM .*{advice}") as error:
+        java_settings({"ssl.ca.location": str(tmp_path / "ca.pem")})
+    assert "hunter2" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["ssl.certificate.location", "ssl.key.location"])
+def test_half_of_a_pair_and_a_missing_file_are_refused(files, name, tmp_path):
+    given = files()
+    (tmp_path / "me.key").unlink()
+    with pytest.raises(WorkbenchError, match=r"me.key of the client setting ssl.key.location cannot be read: No such"):
+        java_settings(given)
+    del given[name]
+    with pytest.raises(WorkbenchError, match=f"is given without {name}. .* Add it, or remove the other"):
+        java_settings(given)
+
+
+def test_the_key_is_secret_for_spark_and_here(files):
+    for name in java_settings(files(key=ENCRYPTED, word="x")).keys() - {"ssl.keystore.type"}:
+        if name != "ssl.keystore.certificate.chain":  # which every server that is asked shows
+            assert re.search(AUTHENTICATED["spark.redaction.regex"], f"kafka.{name}")
+            assert is_secret(f"kafka.{name}")
+    for key in (KEY, ENCRYPTED, OPENSSL_ONE, repr(KEY), KEY.partition("-----END")[0]):
+        assert "hunter2" not in redacted(f"options: {key} and more")
+
+
+@pytest.mark.parametrize("find", [find_query, read_query])
+def test_settings_that_spark_cannot_use_are_refused_before_a_sample_is_captured(tmp_path, monkeypatch, find):
+    (tmp_path / "client.properties").write_text("sasl.mechanism=OAUTHBEARER\n")
+    monkeypatch.setenv(CLIENT_CONFIG, str(tmp_path / "client.properties"))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(WorkbenchError, match=r"sasl\.mechanism=OAUTHBEARER has no counterpart"):
+        find("nexmark:q1", "kafka://localhost:1/bids", source="kafka")
+
+
+def test_the_doctor_says_whether_spark_can_use_them(tmp_path, monkeypatch):
+    monkeypatch.delenv(CLIENT_CONFIG, raising=False)
+    assert "Kafka" not in {finding.thing for finding in examine()}
+    monkeypatch.setenv(CLIENT_CONFIG, str(tmp_path / "client.properties"))
+    for text, fit in (("client.id=me", True), ("sasl.mechanism=OAUTHBEARER", False)):
+        (tmp_path / "client.properties").write_text(text)
+        (found,) = (finding for finding in examine() if finding.thing == "Kafka")
+        assert (found.fit, found.needed) == (fit, False)
+        assert fit or "OAUTHBEARER has no counterpart" in found.fix
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl to make a key with")
+def test_a_key_that_openssl_makes_is_read(tmp_path):
+    subject = ["-newkey", "rsa:2048", "-nodes", "-subj", "/CN=me", "-days", "1"]
+    out = ["-keyout", tmp_path / "me.key", "-out", tmp_path / "me.crt"]
+    subprocess.run(["openssl", "req", "-x509", *subject, *out], check=True, capture_output=True)
+    given = {"ssl.certificate.location": str(tmp_path / "me.crt"), "ssl.key.location": str(tmp_path / "me.key")}
+    assert re.fullmatch(r"-+BEGIN PRIVATE KEY-+\n[^-]+\n-+END PRIVATE KEY-+", java_settings(given)["ssl.keystore.key"])
+    encrypt = ["openssl", "pkcs8", "-topk8", "-passout", "pass:hunter2", "-in", tmp_path / "me.key", "-out"]
+    given |= {"ssl.key.location": str(tmp_path / "locked.key"), "ssl.key.password": "hunter2"}
+    subprocess.run([*encrypt, tmp_path / "locked.key", "-v2", "aes256"], check=True, capture_output=True)
+    with pytest.raises(WorkbenchError, match=r"is encrypted by PBES2, .* -v1 PBE-SHA1-3DES"):
+        java_settings(given)
+    subprocess.run([*encrypt, tmp_path / "locked.key", "-v1", "PBE-SHA1-3DES"], check=True, capture_output=True)
+    assert java_settings(given)["ssl.key.password"] == "hunter2"

@@ -1,14 +1,13 @@
 """Spark as a testbed."""
 
 from workbench.testbed.spark.cluster import LOCAL, Cluster
+from workbench.testbed.spark.driver.feed import TopicRows
 from workbench.testbed.spark.driver.live import Meter
 from workbench.testbed.spark.driver.queries import Queries
 from workbench.testbed.spark.driver.session import batch_session
-from workbench.testbed.spark.driver.topic_feed import TopicRows
-from workbench.testbed.spark.log.batches import BatchLog, rows_of, seconds_of
+from workbench.testbed.spark.log.batches import BatchLog, is_topic, rows_of, seconds_of
 from workbench.testbed.spark.log.event_log import EventLog, Events
-from workbench.testbed.spark.log.operators import SourceCost, operator_edges, operator_metrics
-from workbench.testbed.spark.log.paces import executor_paces
+from workbench.testbed.spark.log.operators import SourceCost, executor_paces, operator_edges, operator_metrics
 from workbench.testbed.spark.look import Finding, look_at
 from workbench.testbed.spark.machine.connector import connector_jars, sink_packages
 from workbench.testbed.spark.machine.java import find_java

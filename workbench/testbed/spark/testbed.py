@@ -20,38 +20,26 @@ from workbench.defaults import WARMUP_CAP_S
 from workbench.errors import WorkbenchError
 from workbench.records import JobSettings, is_uri, path_of
 from workbench.testbed.spark.cluster import LOCAL, Cluster
+from workbench.testbed.spark.driver.feed import TopicRows
 from workbench.testbed.spark.driver.process import (
     ENDS_ON_CLUSTER_S,
     ENDS_S,
     DriverProcess,
+    SparkRun,
     answer,
     ended,
     go_on,
     keeping,
+    partitions,
 )
 from workbench.testbed.spark.driver.session import divide_memory
-from workbench.testbed.spark.driver.sinks import Writes
-from workbench.testbed.spark.driver.spec import DeploymentSpec
-from workbench.testbed.spark.driver.topic_feed import TopicRows
+from workbench.testbed.spark.driver.spec import DeploymentSpec, Writes
 from workbench.testbed.spark.machine.broker import topic_next_to
 from workbench.testbed.spark.machine.connector import connector_jars, connector_version, package_jars, sink_packages
-from workbench.testbed.spark.machine.facts import describe
 from workbench.testbed.spark.machine.java import find_java
-from workbench.testbed.spark.machine.left_over import PREFIX
-from workbench.testbed.spark.machine.limits import GROUPS, outer_limit, usable_cores
+from workbench.testbed.spark.machine.limits import GROUPS, PREFIX, describe, outer_limit, usable_cores
 from workbench.testbed.spark.machine.quota import CpuQuota
-from workbench.testbed.spark.run import SparkRun, partitions
-from workbench.workload import (
-    ENCODED,
-    Dataset,
-    Generator,
-    Query,
-    Replay,
-    kafka,
-    prepare,
-    prepare_inputs,
-    schema_of,
-)
+from workbench.workload import ENCODED, Dataset, Generator, Query, Replay, kafka, prepare, prepare_inputs, schema_of
 
 # The driver needs CPU time too: at most this share of the machine's cores becomes slots.
 SLOT_SHARE = 0.8

@@ -1,10 +1,11 @@
-"""The schema of a topic's values, from a file with what a schema registry hands out."""
+"""The columns of a topic's sample: those of its values, by a schema registry's schema, and those of the records."""
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from workbench import bounds
@@ -17,6 +18,13 @@ _AS_BYTES = "Leave it out: values are captured as bytes then, in the column valu
 _EXAMPLES = (
     'an Avro record ({"type": "record", ...}), or a schema registry\'s answer ({"schema": "...", "schemaType": "AVRO"})'
 )
+HEADERS, VALUE = "_headers", "value"
+COLUMNS: Mapping[str, str] = MappingProxyType(
+    {"_key": "key", "_timestamp": "timestamp", "_partition": "partition", "_offset": "offset"}
+)
+"""Columns of a sample that come from the record itself, and their names in Spark's Kafka source."""
+
+_TAKEN = frozenset({*COLUMNS, HEADERS, VALUE})
 
 
 @dataclass(frozen=True)
@@ -91,3 +99,19 @@ def _record(definition: dict[str, Any], what: str) -> dict[str, Any]:
     named = known and "name" in definition
     require(named, f"{what} is not Avro schema: it and its fields need a name and a type. Correct it.")
     return definition
+
+
+def named(fields: Iterable[str]) -> dict[str, str]:
+    """Return the columns of a sample for the fields of its values; a field with a reserved name gets a "_"."""
+    found: dict[str, str] = {}
+    for name in fields:
+        free = name
+        while free in _TAKEN or free in found:
+            free += "_"
+        found[free] = name
+    return found
+
+
+def field_of(column: str) -> str:
+    """Return the name of the field behind a sample's `column`; see `named`."""
+    return column.removesuffix("_") if column.removesuffix("_") in _TAKEN else column

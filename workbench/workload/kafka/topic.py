@@ -1,11 +1,18 @@
-"""A topic's address, and the settings of the client, whose secrets come from a file and go nowhere else."""
+"""A topic's address, and the settings of the client, whose secrets come from a file and go nowhere else.
 
+The Java client has them in its own names; they are given in these or in librdkafka's. Certificates and keys are handed
+over as text: a file of them would be a copy of the key, and executors elsewhere have none of this machine's files.
+"""
+
+import base64
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from workbench import bounds
 from workbench.errors import WorkbenchError
 from workbench.reading import read_text
 
@@ -16,6 +23,22 @@ CLIENT_CONFIG = "WORKBENCH_KAFKA_CONFIG"
 _ADDRESS = re.compile(r"kafka://(?P<servers>[^/@?#\s]+)/(?P<name>[A-Za-z0-9._-]{1,249})")
 _SERVER = re.compile(r"[A-Za-z0-9_.-]+:\d{1,5}|\[[0-9A-Fa-f:.]+\]:\d{1,5}")
 _OURS = frozenset({"bootstrap.servers", "group.id", "enable.auto.commit", "auto.offset.reset", "debug", "log_level"})
+_JAAS = "org.apache.kafka.common.security"
+_LOGINS = {"PLAIN": f"{_JAAS}.plain.PlainLoginModule"} | dict.fromkeys(
+    ("SCRAM-SHA-256", "SCRAM-SHA-512"), f"{_JAAS}.scram.ScramLoginModule"
+)
+_OWN_LOGIN = "sasl.jaas.config"
+_SAME_NAME = frozenset(
+    {"security.protocol", "client.id", "client.rack", "fetch.min.bytes", "fetch.max.bytes", "max.request.size",
+     "sasl.kerberos.service.name", "sasl.login.callback.handler.class", "sasl.oauthbearer.token.endpoint.url",
+     _OWN_LOGIN}
+)  # fmt: skip
+_AUTHORITY = "ssl.ca.location"
+_KEY, _CERTIFICATE, _PASSWORD = "ssl.key.location", "ssl.certificate.location", "ssl.key.password"
+_PEM = re.compile(r"-----BEGIN (?P<what>[A-Z0-9 ]{1,40})-----.*?-----END (?P=what)-----", re.DOTALL)
+_CONVERT = "openssl pkcs8 -topk8 -v1 PBE-SHA1-3DES -in FILE -out NEW"
+_PBES2 = bytes.fromhex("2a864886f70d01050d")  # its name in a key, 1.2.840.113549.1.5.13
+_READ, _ENCRYPTED = "PRIVATE KEY", "ENCRYPTED PRIVATE KEY"
 
 
 @dataclass(frozen=True)
@@ -66,3 +89,102 @@ def client_settings(path: str | Path | None = None) -> dict[str, Any]:
             )
         settings[name] = value
     return settings
+
+
+def java_settings(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return client settings in the names of the Java client, which Spark uses.
+
+    A login of your own, such as Kerberos or OAuth, is given as Java has it: ``sasl.jaas.config`` with its mechanism.
+    """
+    left = {name: str(value) for name, value in settings.items()}
+    found = {name: left.pop(name) for name in _SAME_NAME & left.keys()}
+    mechanism = left.pop("sasl.mechanism", None) or left.pop("sasl.mechanisms", None)
+    user, password = left.pop("sasl.username", None), left.pop("sasl.password", None)
+    authority = left.pop(_AUTHORITY, None)
+    own = {name: left.pop(name) for name in (_CERTIFICATE, _KEY, _PASSWORD) if name in left}
+    if _OWN_LOGIN in found and mechanism is not None:
+        found, mechanism = found | {"sasl.mechanism": mechanism}, None
+    if left or (mechanism is not None and mechanism not in _LOGINS):
+        wrong = min(left) if left else f"sasl.mechanism={mechanism}"
+        raise WorkbenchError(
+            f"The client setting {wrong} has no counterpart in the Java client here; known are "
+            f"{', '.join(sorted(_SAME_NAME))}, sasl.mechanism ({', '.join(_LOGINS)}, or any with {_OWN_LOGIN}), "
+            f"sasl.username, sasl.password, {_AUTHORITY}, {_CERTIFICATE}, {_KEY} and {_PASSWORD}. Remove it, or name "
+            "what Java has for it."
+        )
+    if mechanism is not None:
+        login = f'{_LOGINS[mechanism]} required username="{_quoted(user)}" password="{_quoted(password)}";'
+        found |= {"sasl.mechanism": mechanism, "sasl.jaas.config": login}
+    if authority is not None:
+        trusted = _certificates(_AUTHORITY, authority)
+        found |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": trusted}
+    return found | (_keystore(own) if own else {})
+
+
+def _keystore(own: Mapping[str, str]) -> dict[str, str]:
+    """Return the certificate and the key of this client."""
+    for name in (_CERTIFICATE, _KEY):
+        if name not in own:
+            raise WorkbenchError(
+                f"The client setting {min(own)} is given without {name}. The Java client needs the certificate "
+                "and its key. Add it, or remove the other."
+            )
+    certificates = _certificates(_CERTIFICATE, own[_CERTIFICATE])
+    keys = [(what, text) for what, text in _blocks(_KEY, own[_KEY]) if what.endswith(_READ)]
+    if len(keys) != 1:
+        raise WorkbenchError(
+            f"The file that {_KEY} names has {len(keys) or 'no'} private key{'s' * (len(keys) > 1)} in PEM (BEGIN "
+            f"{_READ}); it must have one. Name another file."
+        )
+    ((what, key),) = keys
+    if what not in {_READ, _ENCRYPTED}:
+        raise WorkbenchError(
+            f"The file that {_KEY} names has {what!r}; the Java client, which Spark uses, reads {_READ!r} or "
+            f"{_ENCRYPTED!r} (PKCS#8). Convert it with {_CONVERT}, and name NEW and its "
+            f"password ({_PASSWORD})."
+        )
+    if what == _ENCRYPTED and not own.get(_PASSWORD):
+        raise WorkbenchError(f"The key that {_KEY} names is encrypted. Add {_PASSWORD} to the client settings.")
+    if what == _ENCRYPTED and _PBES2 in _bytes(key):
+        raise WorkbenchError(
+            f"The key that {_KEY} names is encrypted by PBES2, as openssl does by itself; Java 17, which Spark may "
+            f"run on, reads only PBES1. Convert it with {_CONVERT}, and name NEW; or use a key without a password that "
+            "only you can read."
+        )
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.certificate.chain": certificates,
+        "ssl.keystore.key": key,
+        # Java would take a password for that of an encrypted key.
+        **({_PASSWORD: own[_PASSWORD]} if what == _ENCRYPTED else {}),
+    }
+
+
+def _certificates(name: str, path: str) -> str:
+    blocks = _blocks(name, path)
+    found = [text for what, text in blocks if what == "CERTIFICATE"]
+    if not found:
+        binary = "" if blocks else "-inform der "  # another kind, such as TRUSTED CERTIFICATE
+        raise WorkbenchError(
+            f"The file that {name} names has no certificate in PEM (BEGIN CERTIFICATE). Convert it: openssl x509 "
+            f"{binary}-in FILE -out NEW."
+        )
+    return "\n".join(found)
+
+
+def _blocks(name: str, path: str) -> list[tuple[str, str]]:
+    what = f"The file {Path(path).name} of the client setting {name}"
+    text = read_text(path, what, bounds.SCHEMA_BYTES, errors="replace")  # comments between blocks are in any encoding
+    return [(found["what"], found[0]) for found in _PEM.finditer(text)]
+
+
+def _bytes(pem: str) -> bytes:
+    """Return the content of a block; empty if it is not base64, which Java will report."""
+    try:
+        return base64.b64decode("".join(pem.splitlines()[1:-1]))
+    except ValueError:
+        return b""
+
+
+def _quoted(text: str | None) -> str:
+    return (text or "").replace("\\", "\\\\").replace('"', '\\"')

@@ -8,24 +8,31 @@ PySpark is imported when a query is built; the generator and the catalogue work 
 """
 
 import difflib
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from workbench.errors import WorkbenchError
 from workbench.workload.nexmark.events import AUCTION, BID, FIRST_CATEGORY, PERSON, NexmarkGenerator
 from workbench.workload.nexmark.inference import ImageGenerator, build_inference
 from workbench.workload.nexmark.settings import DEFAULTS, NexmarkSettings
-from workbench.workload.nexmark.winning import BID_LEAD, LONGEST_AUCTION, RESULT, STATE, average_of_last_ten
 from workbench.workload.query import Query
 
 if TYPE_CHECKING:
+    import pandas as pd
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.streaming.state import GroupState
 
 WINDOW = "10 seconds"
 SLIDE = "2 seconds"
 WATERMARK_DELAY = "4 seconds"
 EVENT_TIME = "dateTime"
+
+BID_LEAD = "10 seconds"  # the longest time by which a bid may precede its auction
+LONGEST_AUCTION = "60 seconds"  # after this time an auction accepts no more bids
+_LATEST = 10
+_AVERAGES, _WINNERS = "auction long, seller long, price long", "leading string, recent string"
 
 
 def build_q1(rows: "DataFrame") -> "DataFrame":
@@ -130,7 +137,7 @@ def build_q6(rows: "DataFrame") -> "DataFrame":
         "bid_time",  # carries the watermark to the next operator
     )
     return candidates.groupBy("seller").applyInPandasWithState(
-        average_of_last_ten, RESULT, STATE, "append", "EventTimeTimeout"
+        average_of_last_ten, _AVERAGES, _WINNERS, "append", "EventTimeTimeout"
     )
 
 
@@ -176,6 +183,66 @@ def _bids_per_bidder(rows: "DataFrame", window: "Column") -> "DataFrame":
         .agg(f.count("*").alias("bid_count"))
         .select("bidder", "bid_count", f.col("span.start").alias("starttime"), f.col("span.end").alias("endtime"))
     )
+
+
+class Candidate(NamedTuple):
+    """A bid that meets the reserve of an open auction."""
+
+    auction: int
+    expires_us: int
+    time_us: int
+    price: int
+
+
+class Winners:
+    """The state of q6: best bids of a seller's open auctions; time and price of its latest winning bids, in order."""
+
+    def __init__(self, leading: "list[Candidate]", recent: "list[tuple[int, int]]") -> None:
+        self.leading = {bid.auction: bid for bid in leading}
+        self.recent = recent
+
+    def offer(self, bid: Candidate) -> None:
+        """Make `bid` the best of its auction if it is higher, or equal and earlier."""
+        best = self.leading.get(bid.auction)
+        if best is None or (bid.price, -bid.time_us) > (best.price, -best.time_us):
+            self.leading[bid.auction] = bid
+
+    def close(self, watermark_us: int) -> "Iterator[tuple[int, int]]":
+        """Close the auctions that expire by `watermark_us`, in that order; with the average of the last ten prices."""
+        over = [bid for bid in self.leading.values() if bid.expires_us <= watermark_us]
+        for bid in sorted(over, key=lambda bid: (bid.expires_us, bid.auction)):
+            del self.leading[bid.auction]
+            self.recent = sorted([*self.recent, (bid.time_us, bid.price)])[-_LATEST:]
+            total = sum(price for _, price in self.recent)
+            yield bid.auction, (2 * total + len(self.recent)) // (2 * len(self.recent))
+
+    def next_expiry_ms(self) -> "int | None":
+        """Return the millisecond by which the next auction has expired; None if no auction is open."""
+        return min((-(-bid.expires_us // 1000) for bid in self.leading.values()), default=None)
+
+
+def average_of_last_ten(
+    key: "tuple[int]", frames: "Iterator[pd.DataFrame]", state: "GroupState"
+) -> "Iterator[pd.DataFrame]":
+    """Take a seller's candidate bids and emit its average for every auction that the watermark closes."""
+    import pandas as pd  # noqa: PLC0415  only workers need it
+
+    leading, recent = (json.loads(text) for text in state.get) if state.exists else ([], [])
+    winners = Winners([Candidate(*bid) for bid in leading], [(time, price) for time, price in recent])
+    if not state.hasTimedOut:
+        for frame in frames:
+            columns = (frame[name].tolist() for name in Candidate._fields)
+            for bid in map(Candidate, *columns):
+                winners.offer(bid)
+    closed = list(winners.close(1000 * state.getCurrentWatermarkMs()))
+    state.update((json.dumps(list(winners.leading.values())), json.dumps(winners.recent)))
+    expiry = winners.next_expiry_ms()
+    if expiry is not None:
+        state.setTimeoutTimestamp(expiry)
+    if closed:
+        seller = [key[0]] * len(closed)
+        auctions, averages = zip(*closed, strict=True)
+        yield pd.DataFrame({"auction": auctions, "seller": seller, "price": averages})
 
 
 _BUILDS: "dict[str, Callable[[DataFrame], DataFrame]]" = {

@@ -1,8 +1,7 @@
 """A cluster as a testbed: what is requested of it, what it offers, and how code and state get there."""
 
-from workbench.testbed.spark.cluster.code import pack
 from workbench.testbed.spark.cluster.conf import cluster_conf, merged_with_yours
-from workbench.testbed.spark.cluster.environment import stand_in
+from workbench.testbed.spark.cluster.environment import pack, stand_in
 from workbench.testbed.spark.cluster.executors import (
     await_executors,
     check_room,

@@ -1,19 +1,36 @@
-"""The cores and the quota of a deployment's slots on this machine; those of a cluster are its own."""
+"""The slots of a deployment on this machine: their executor, their cores and quota, and those that are held.
+
+The slots of a cluster are its own.
+"""
 
 import os
-from collections.abc import Callable, Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+import psutil
+
+from workbench import units
 from workbench.dataflow import Budget
+from workbench.errors import WorkbenchError
 from workbench.speed import CoreSpeed, CoreTimer
 from workbench.testbed.spark.driver.live import now_s
 from workbench.testbed.spark.driver.spec import DeploymentSpec, slot_cores
-from workbench.testbed.spark.machine.load import Load, load, session_processes
+from workbench.testbed.spark.machine.disturbance import Load, load, session_processes
 from workbench.testbed.spark.machine.quota import family, pin, pin_family, threads_cpu_s
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _TASKS = ("Executor task",)
 COMPILERS = ("C1 Compiler", "C2 Compiler", "Sweeper")
 """Prefixes of the names of the threads of a JVM's just-in-time compiler."""
+STARTS_S = 60.0  # longest time for an executor to start
+_HELD_S = 30.0  # longest time for slots to be held
+_LOOK_S = 0.25
 
 
 class Cores:
@@ -105,3 +122,102 @@ class Cores:
     def all_compilers_s(self) -> float:
         """CPU seconds that the compilers of the executor and of the driver have used; 0 on a cluster."""
         return sum(threads_cpu_s(jvm, COMPILERS) for jvm in (self._executor, self._driver) if jvm is not None)
+
+
+def driver_process(spark: "SparkSession") -> int:
+    """Process id of the driver's JVM."""
+    jvm = spark._jvm  # noqa: SLF001 - py4j's only door
+    return int(jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+
+
+def executor_process(spark: "SparkSession | None") -> int | None:
+    """Process id of the executor's JVM; None if there is none."""
+    if spark is None:
+        return None
+    for process in psutil.Process(driver_process(spark)).children(recursive=True):
+        try:
+            if "CoarseGrainedExecutorBackend" in " ".join(process.cmdline()):
+                return process.pid
+        except psutil.Error:
+            continue
+    return None
+
+
+def await_executor(spark: "SparkSession", let_pass: Callable[[], None]) -> int:
+    """Process id of the executor, which may start shortly after the session; `let_pass` lets a moment pass."""
+    end = now_s() + STARTS_S
+    while now_s() < end:
+        let_pass()
+        executor = executor_process(spark)
+        if executor is not None:
+            return executor
+    raise WorkbenchError(
+        f"Spark started no executor within {STARTS_S:.0f} s, most likely for lack of memory; "
+        "free memory or use smaller slots.",
+        settings=("memory_mb",),
+    )
+
+
+def lost_executor(query: str, reasons: Mapping[str, str], *, on_cluster: bool) -> WorkbenchError:
+    """Return the error for `query`, whose executor was lost; `reasons` are Spark's, by number of the executor."""
+    if on_cluster:
+        number, reason = next(iter(reasons.items()))
+        return WorkbenchError(
+            f"Executor {number} was lost while {query!r} ran: {reason.strip().rstrip('.')}. What is "
+            "measured on the others is not a measurement of this budget. The log of its worker shows why it ended; "
+            "then run the same command again."
+        )
+    return WorkbenchError(
+        f"Spark's executor was lost while {query!r} ran, most likely for lack of memory; "
+        "give the slots more of it, then run the same command again.",
+        settings=("memory_mb",),
+    )
+
+
+class HeldSlots:
+    """Holds slots that a smaller budget does not have: tasks sleep in them until a file in `folder` is gone."""
+
+    def __init__(self, spark: "SparkSession", folder: Path) -> None:
+        self._context = spark.sparkContext
+        self._flag = folder / "held"
+        self._thread: threading.Thread | None = None
+
+    def hold(self, count: int) -> None:
+        """Hold `count` slots instead of those held now, and return when they are taken."""
+        self.release()
+        if count < 1:
+            return
+        self._flag.touch()
+        flag = str(self._flag)
+        job = self._context.parallelize(range(count), count)
+        self._thread = threading.Thread(
+            target=lambda: job.foreachPartition(lambda _: _sleep_while(flag)), name="held slots", daemon=True
+        )
+        self._thread.start()
+        end = now_s() + _HELD_S
+        while self._running() < count:
+            if now_s() > end or not self._thread.is_alive():
+                raise WorkbenchError(
+                    f"Spark did not give {units.some(count, 'slot')} to the tasks that hold them within "
+                    f"{_HELD_S:.0f} s, so no smaller budget can be measured in this deployment. Measure each budget in "
+                    "its own (in a study deployment: separate)."
+                )
+            time.sleep(_LOOK_S)
+
+    def release(self) -> None:
+        """Release all slots that are held."""
+        self._flag.unlink(missing_ok=True)
+        if self._thread is not None:
+            self._thread.join(_HELD_S)
+            self._thread = None
+
+    def _running(self) -> int:
+        tracker = self._context.statusTracker()
+        stages = (tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds())
+        return sum(stage.numActiveTasks for stage in stages if stage is not None)
+
+
+def _sleep_while(flag: str) -> None:
+    """Sleep until the file `flag` is gone; a task's body."""
+    while Path(flag).exists():
+        time.sleep(_LOOK_S)

@@ -34,21 +34,29 @@ from workbench.testbed.spark.cluster import (
     registered,
     remove,
 )
-from workbench.testbed.spark.driver.cores import COMPILERS, Cores
-from workbench.testbed.spark.driver.executors import await_executor, driver_process, executor_process, lost_executor
-from workbench.testbed.spark.driver.held import HeldSlots
+from workbench.testbed.spark.driver.cores import (
+    COMPILERS,
+    Cores,
+    HeldSlots,
+    await_executor,
+    driver_process,
+    executor_process,
+    lost_executor,
+)
+from workbench.testbed.spark.driver.feed import BrokerWatch, TopicRows
 from workbench.testbed.spark.driver.live import POLL_S, CompletedBatch, Meter, now_s
 from workbench.testbed.spark.driver.process import LEFT
 from workbench.testbed.spark.driver.queries import Queries
 from workbench.testbed.spark.driver.ramp import LEAST_BATCH_ROWS, first_rows
 from workbench.testbed.spark.driver.session import end_session, last_line, start_session
-from workbench.testbed.spark.driver.source_alone import SourceAlone
+from workbench.testbed.spark.driver.source_and_sink import NOTHING, SourceAlone, compare, write_cost
 from workbench.testbed.spark.driver.spec import DeploymentSpec, Turn
-from workbench.testbed.spark.driver.topic_feed import BrokerWatch, TopicRows
 from workbench.testbed.spark.driver.warming import warm_code
-from workbench.testbed.spark.driver.write_cost import NOTHING, compare, write_cost
 from workbench.testbed.spark.log.event_log import EventLog
 from workbench.testbed.spark.log.operators import (
+    check_read,
+    dropped_late,
+    executor_paces,
     fullest_labels,
     input_rows,
     operator_edges,
@@ -57,10 +65,7 @@ from workbench.testbed.spark.log.operators import (
     overhead,
     times_read,
 )
-from workbench.testbed.spark.log.paces import executor_paces
-from workbench.testbed.spark.log.rows import check_read, dropped_late
-from workbench.testbed.spark.machine.load import Load
-from workbench.testbed.spark.machine.speed import InterferenceProbe, spark_batch_s
+from workbench.testbed.spark.machine.disturbance import InterferenceProbe, Load, spark_batch_s
 from workbench.workload import Replay, Shipped
 
 if TYPE_CHECKING:

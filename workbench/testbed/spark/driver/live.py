@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import QueryError, WorkbenchError
 from workbench.metrics import Batch
 from workbench.testbed.spark.cluster import names_in, remove
-from workbench.testbed.spark.driver.feed import ReplayFeed, overtaken
+from workbench.testbed.spark.driver.feed import ReplayFeed, TopicFeed, overtaken
 from workbench.testbed.spark.driver.ramp import DAMPED, GROWTH, LEAST_BATCH_ROWS, fitting_rows
-from workbench.testbed.spark.driver.sinks import Writes
-from workbench.testbed.spark.driver.topic_feed import TopicFeed
+from workbench.testbed.spark.driver.spec import Writes
 from workbench.testbed.spark.log.batches import BatchLog
 from workbench.testbed.spark.log.event_log import EventLog
-from workbench.testbed.spark.log.rows import not_read
+from workbench.testbed.spark.log.operators import not_read
 from workbench.testbed.spark.machine.quota import CpuQuota, family, process_cpu_s
 from workbench.workload import Command, Release
 

@@ -5,12 +5,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from workbench.errors import WorkbenchError
-from workbench.testbed.spark.driver.feed import ReplayFeed
+from workbench.testbed.spark.driver.feed import ReplayFeed, TopicFeed, TopicRows
 from workbench.testbed.spark.driver.live import CompletedBatch, LiveQuery, Meter, now_s
 from workbench.testbed.spark.driver.ramp import fitting_rows
-from workbench.testbed.spark.driver.sinks import Writes
-from workbench.testbed.spark.driver.spec import DeploymentSpec
-from workbench.testbed.spark.driver.topic_feed import TopicFeed, TopicRows
+from workbench.testbed.spark.driver.spec import DeploymentSpec, Writes
 from workbench.testbed.spark.log.event_log import EventLog
 
 if TYPE_CHECKING:

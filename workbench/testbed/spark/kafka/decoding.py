@@ -17,9 +17,9 @@ from pyspark.sql import functions as f
 from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.types import StructType
 
+from workbench.testbed.spark.driver.feed import behind_id
 from workbench.testbed.spark.driver.process import answering
 from workbench.testbed.spark.driver.session import batch_session
-from workbench.testbed.spark.driver.topic_feed import behind_id
 from workbench.testbed.spark.kafka.sample import LEAST_SHARE
 from workbench.testbed.spark.machine.broker import reason
 from workbench.workload.kafka import COLUMNS, HEADERS, VALUE, named

@@ -154,7 +154,10 @@ def rows_of(progress: Mapping[str, Any]) -> int:
     if own:
         return _row_number(own[0]["endOffset"]) - _row_number(own[0]["startOffset"])
     # Two scans of a topic in one query take the same records.
-    once = {_place(source) if _is_topic(source) else number: source for number, source in enumerate(sources)}
+    once = {
+        _place(source) if is_topic(source.get("description")) else number: source
+        for number, source in enumerate(sources)
+    }
     return sum(map(_read_once, once.values()))
 
 
@@ -165,7 +168,7 @@ def _read_once(source: Mapping[str, Any]) -> int:
     """
     read = int(source.get("numInputRows") or 0)
     begun, ended = (_by_partition(source.get(name)) for name in ("startOffset", "endOffset"))
-    if not _is_topic(source) or not ended or ended.keys() != begun.keys():
+    if not is_topic(source.get("description")) or not ended or ended.keys() != begun.keys():
         return read
     return max(0, min(read, sum(ended[place] - begun[place] for place in ended)))
 
@@ -179,8 +182,9 @@ def _by_partition(offset: object) -> dict[tuple[str, str], int]:
         return {}
 
 
-def _is_topic(source: Mapping[str, Any]) -> bool:
-    return str(source.get("description")).startswith("KafkaV2")
+def is_topic(description: object) -> bool:
+    """Whether a source reads topics, by Spark's description of it."""
+    return str(description).startswith("KafkaV2")
 
 
 def _place(source: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""From stages to operators: the metrics of each operator over a number of batches.
+"""From stages to operators: the metrics of each operator over a number of batches, and of its executors.
 
 An operator is a stage. Its *useful seconds* exclude waiting. Under a CPU quota they are the CPU seconds of its tasks,
 with their share of the executor's other CPU (Python workers, garbage collection, RocksDB's threads), divided by the
@@ -16,13 +16,19 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import median
 
-from workbench.metrics import SOURCE, InputRows, OperatorMetrics, TaskSample
+from workbench import units
+from workbench.errors import QueryError
+from workbench.metrics import SOURCE, ExecutorPace, InputRows, OperatorMetrics, TaskSample
 from workbench.testbed.spark.log.batches import KEEPS_STATE, SCAN, BatchLog, Stage
 
 _RUN_PYTHON = ("ArrowEvalPython", "BatchEvalPython", "MapInArrow", "PythonMapInArrow", "MapInPandas")
 _KINDS = {**KEEPS_STATE, **dict.fromkeys(_RUN_PYTHON, "python")}
 _PYTHON = ("python", "state")
 _KEPT = "rocksdbSstFileSize"
+
+LEAST_READ = 0.99
+MOST_LATE = 0.5
+_LEAST_SHARE = 0.5  # of the mean records of an executor; with fewer, a task's fixed time would look like slowness
 
 Labels = tuple[tuple[str, ...], ...]
 """What each stage of a batch does."""
@@ -345,4 +351,76 @@ def _with_state(metrics: OperatorMetrics, index: int, batches: Sequence[BatchLog
         cache_hit_rate=hits / (hits + misses) if hits + misses else None,
         state_latency_s=totals.get("rocksdbGetLatency", 0.0) / gets / 1000 if gets else None,
         state_kept_bytes=kept,
+    )
+
+
+def check_read(name: str, batches: Sequence[BatchLog]) -> None:
+    """Refuse an observation in which released rows were never read."""
+    released, read = 0, 0.0
+    for batch in batches:
+        reading = scans(batch)
+        if batch.of_inputs:
+            released += batch.records
+            read += sum(batch.of_inputs.values())
+        elif reading:
+            released += batch.records
+            read += sum(task.records_in for stage in reading for task in stage.tasks) / len(reading)
+    if read < LEAST_READ * released:
+        raise not_read(name, released, read)
+
+
+def not_read(name: str, released: int, read: float) -> QueryError:
+    """Return the error for query `name`, which read only `read` of the `released` rows."""
+    return QueryError(
+        f"The source of query {name!r} released {released:,} rows, but the query read {read:,.0f}, so its rate is "
+        "unknown. A generator must make every row of the requested range; a query must not stop reading (limit)."
+    )
+
+
+def dropped_late(name: str, batches: Sequence[BatchLog], operators: Sequence[OperatorMetrics]) -> float:
+    """Return the share of the rows that reach the state and are dropped as later than the watermark allows."""
+    dropped = sum(
+        int(state.get("numRowsDroppedByWatermark") or 0)
+        for batch in batches
+        for state in batch.progress.get("stateOperators") or []
+    )
+    if not dropped:
+        return 0.0
+    share = dropped / (dropped + sum(operator.state_rows_updated or 0 for operator in operators))
+    if share > MOST_LATE:
+        raise QueryError(
+            f"Query {name!r} drops {units.percent(share)} of what reaches its state as later than its "
+            "watermark allows, so its rate has no meaning. Name the event-time column, sort the data by it, or "
+            "allow more delay in withWatermark.",
+            settings=("event_time",),
+        )
+    return share
+
+
+def executor_paces(logs: Iterable[BatchLog]) -> tuple[ExecutorPace, ...]:
+    """Compare each executor's seconds per record with those of the others at the same stages of the same batches.
+
+    Only stages count in which every executor has at least half of the mean number of records, so that key skew is not
+    taken for a slow worker. It is empty where fewer than two had tasks to compare.
+    """
+    took: dict[tuple[str, str], float] = defaultdict(float)
+    others: dict[tuple[str, str], float] = defaultdict(float)
+    for log in logs:
+        for stage in log.stages:
+            sums: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])  # records and seconds
+            for task in stage.tasks:
+                one = sums[task.executor, task.host]
+                one[0] += task.records_in
+                one[1] += task.run_s
+            mean = sum(records for records, _ in sums.values()) / max(1, len(sums))
+            if len(sums) < 2 or min(records for records, _ in sums.values()) < max(1.0, _LEAST_SHARE * mean):
+                continue
+            for place, (records, seconds) in sums.items():
+                rest = [pair for other, pair in sums.items() if other != place]
+                took[place] += seconds
+                others[place] += records * sum(s for _, s in rest) / sum(r for r, _ in rest)
+    return tuple(
+        ExecutorPace(executor, host, took[executor, host] / others[executor, host])
+        for executor, host in sorted(took)
+        if others[executor, host] > 0
     )

@@ -9,10 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from stat import S_ISDIR
 
-from workbench.testbed.spark.machine.limits import GROUPS, outer_limit
+from workbench.testbed.spark.machine.limits import GROUPS, PREFIX, outer_limit
 
-PREFIX = "workbench-"
-"""Prefix of the names of folders and control groups of a deployment."""
 _YOUNG_S = 3600.0  # a younger folder may belong to a command that is still making it
 
 

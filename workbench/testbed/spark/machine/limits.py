@@ -1,12 +1,19 @@
-"""The limits of this process's CPU time: the cores it may run on, and its control groups."""
+"""Facts about this machine, and the limits of this process's CPU time: its cores and control groups."""
 
 import math
 import os
+import platform
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
+from workbench.records import Machine
+
 GROUPS = Path("/sys/fs/cgroup")
+PREFIX = "workbench-"
+"""Prefix of the names of folders and control groups of a deployment."""
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 """Unit of the CPU times that the kernel reports of processes, seconds."""
 
@@ -57,3 +64,20 @@ def throttling(group: Path) -> tuple[int, int]:
     """Quota periods of a control group so far, and those in which it was throttled."""
     stat = dict(line.split() for line in (group / "cpu.stat").read_text().splitlines())
     return int(stat.get("nr_periods", 0)), int(stat.get("nr_throttled", 0))
+
+
+def describe() -> Machine:
+    """Return facts about the machine for reports, without host name, user or path."""
+    found: dict[str, str] = {}
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        key, _, value = line.partition(":")
+        found.setdefault(key.strip(), value.strip())
+    flags = found.get("flags")  # which exist on x86 only
+    return Machine(
+        processor=found.get("model name") or platform.processor() or platform.machine(),
+        virtual=None if flags is None else "hypervisor" in flags.split(),
+        cores=usable_cores(),
+        memory_gib=psutil.virtual_memory().total / 2**30,
+        system=f"{platform.system()} {platform.release()}",
+        facts={"Python": platform.python_version()},
+    )

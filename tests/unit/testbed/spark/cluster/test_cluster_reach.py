@@ -11,7 +11,7 @@ from py4j.protocol import Py4JError
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark import Cluster
-from workbench.testbed.spark.cluster.standalone import Offer, Worker, offer_of, refuse, waiting
+from workbench.testbed.spark.cluster.executors import Offer, Worker, offer_of, refuse, waiting
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from workbench import redaction
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.records import JOINED, MEASURED, OURS, JobSettings
-from workbench.study import parts, study_from
+from workbench.study import query_of, study_from
+from workbench.study import testbed_of as asked_testbed
 from workbench.testbed import SparkTestbed
 from workbench.testbed.spark import Cluster
 from workbench.testbed.spark.driver.session import after_start, at_start, spark_conf
@@ -90,9 +91,9 @@ def test_a_study_passes_them_on_and_they_are_part_of_what_is_compared(tmp_path, 
     given = {"spark": {"spark.x": True, "spark.y": 3}, "jars": ["udf.jar"], "packages": ["io.delta:delta:4.0.0"]}
     study = study_from({**STUDY, **given})
     assert study.spark == {"spark.x": "true", "spark.y": "3"}
-    testbed = parts.testbed_of(study, lambda _: None)
+    testbed = asked_testbed(study, lambda _: None)
     assert testbed.settings == study.job_settings
-    plain = parts.testbed_of(study_from(STUDY), lambda _: None)
+    plain = asked_testbed(study_from(STUDY), lambda _: None)
     assert testbed.identity == f"{plain.identity}, {study.job_settings.identity}"
     assert plain.identity == SparkTestbed(slot_cpus="auto").identity  # as it was before: what is recorded still counts
     (tmp_path / "udf.jar").unlink()
@@ -119,7 +120,7 @@ def test_a_module_finds_its_py_files_here(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.path", [])
     found = []
     study = study_from({**STUDY, "py_files": [str(tmp_path / "lib" / "helpers.py"), str(tmp_path / "more.zip")]})
-    parts.query_of(study, lambda *_, **__: found.append(list(__import__("sys").path)))
+    query_of(study, lambda *_, **__: found.append(list(__import__("sys").path)))
     assert found == [[str(tmp_path / "lib"), str(tmp_path / "more.zip")]]
 
 

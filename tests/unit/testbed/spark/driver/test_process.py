@@ -9,8 +9,7 @@ import pytest
 from workbench.cli.progress import Progress
 from workbench.errors import QueryError, WorkbenchError
 from workbench.testbed.spark.driver.live import failed_at_run_time
-from workbench.testbed.spark.driver.process import LEFT, DriverProcess, answer, ask_apart, ended
-from workbench.testbed.spark.run import SparkRun
+from workbench.testbed.spark.driver.process import LEFT, DriverProcess, SparkRun, answer, ask_apart, ended
 
 
 def test_memory_is_the_likely_cause_and_its_last_error_is_told(tmp_path, monkeypatch):

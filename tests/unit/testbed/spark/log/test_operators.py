@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from event_log_lines import (
@@ -20,16 +21,24 @@ from event_log_lines import (
     write,
 )
 
-from workbench.testbed.spark.log.event_log import _nodes, _shuffled_by
+from workbench.errors import WorkbenchError
+from workbench.metrics import slow_executors
+from workbench.testbed.spark.log.batches import BatchLog, Node, Stage, Task
+from workbench.testbed.spark.log.event_log import _in_order, _nodes, _shuffled_by
 from workbench.testbed.spark.log.operators import (
     SourceCost,
+    check_read,
+    dropped_late,
+    executor_paces,
     fit_source,
+    input_rows,
     line,
     operator_edges,
     operator_metrics,
     operator_names,
     overhead,
     stage_labels,
+    times_read,
 )
 
 
@@ -216,3 +225,156 @@ def test_operators_know_the_columns_that_their_shuffle_goes_by_and_whether_it_ha
     assert _shuffled_by([*_nodes(joined, {})]) == ((), False)  # another stage reads it
     below["simpleString"] = "Project [a#1, ... 30 more fields]"
     assert _shuffled_by([*_nodes(joined, {9: 4})]) == ((), False)
+
+
+# --- rows that were released and never read, or that came too late
+
+SCAN = Node("MicroBatchScan", "", {"number of output rows": 1})
+
+
+def read_of(released, *read, scanned=True, dropped=0):
+    """A batch with one stage per number of rows in `read`."""
+    stages = tuple(
+        Stage(n, (), (Task(0, rows, 0, 1.0, 1.0, 0, 0.0),), (SCAN,) if scanned else ()) for n, rows in enumerate(read)
+    )
+    source = {"startOffset": {"n": 0}, "endOffset": {"n": released}}
+    return BatchLog(0, {"sources": [source], "stateOperators": [{"numRowsDroppedByWatermark": dropped}]}, stages)
+
+
+def test_what_every_scan_read_whole_passes_and_rows_that_were_never_read_are_no_throughput():
+    check_read("q", [read_of(100, 100, 100), read_of(50, 50, 50)])
+    check_read("q", [read_of(100, 60, scanned=False)])  # which stage reads is not known
+    check_read("q", [])
+    with pytest.raises(WorkbenchError, match=r"'q' released 200 rows, .* read 190, so its rate is unknown.* \(limit\)"):
+        check_read("q", [read_of(100, 100), read_of(100, 90)])
+
+
+@pytest.mark.parametrize(("dropped", "share"), [(0, 0.0), (5, 0.05), (50, 50 / 145)])
+def test_the_share_that_came_late_is_told_and_when_most_are_late_there_is_no_rate(dropped, share):
+    kept = [SimpleNamespace(state_rows_updated=95), SimpleNamespace(state_rows_updated=None)]
+    assert dropped_late("q", [read_of(100, 100, dropped=dropped)], kept) == pytest.approx(share)
+    with pytest.raises(WorkbenchError, match=r"'q' drops 90 % of what reaches its state"):
+        dropped_late("q", [read_of(100, 100, dropped=90)], [SimpleNamespace(state_rows_updated=10)])
+
+
+# --- several inputs
+
+FILTER = Node("Filter", "", {"number of output rows": 1})
+JOIN = Node("StreamingSymmetricHashJoin", "", {"number of output rows": 1}, 0)
+
+
+def source(number, read, last=300):
+    return {"startOffset": {"n": 0}, "endOffset": {"n": last, "input": number}, "numInputRows": read}
+
+
+def reading(number, read, written, *places):
+    tasks = (Task(0, read, written, 0.1, 0.1, 0, 0.0),)
+    return Stage(number, (), tasks, (FILTER, *(Node("MicroBatchScan", "", {}, None, place) for place in places)))
+
+
+@pytest.fixture
+def two_inputs():
+    """200 orders of which half pass a filter, and 100 payments; then they are joined."""
+    joined = Stage(2, (0, 1), (Task(0, 200, 50, 0.1, 0.1, 0, 0.0),), (JOIN,))
+    stages = (reading(0, 200, 100, 0), reading(1, 100, 100, 1), joined)
+    return BatchLog(0, {"sources": [source(0, 200), source(1, 100)]}, stages)
+
+
+def test_rows_backlog_and_selectivity_are_told_by_input(two_inputs):
+    orders, payments = input_rows(("orders", "payments"), [two_inputs] * 2, 30.0)
+    assert (orders.name, orders.records, orders.selectivity) == ("orders", 400, 0.5)
+    assert (payments.name, payments.records, payments.selectivity) == ("payments", 200, 1.0)
+    assert (orders.backlog, payments.backlog) == (pytest.approx(20), pytest.approx(10))
+    assert (orders.operators, payments.operators) == (("1 scan filter",), ("2 scan filter",))
+    assert input_rows((), [two_inputs], 0.0) == ()
+
+
+def test_the_source_gives_the_rows_of_all_inputs_once(two_inputs):
+    (found, *_), _ = operator_metrics([two_inputs], 1.0, 1.0, SourceCost())
+    assert found.records_in == found.records_out == 300
+    assert times_read(two_inputs) == 1
+    check_read("q", [two_inputs])
+
+
+def test_an_input_that_is_read_twice_or_written_to_two_places_counts_once(two_inputs):
+    again = replace(two_inputs, progress={"sources": [source(0, 200), source(1, 100), source(0, 200)]})
+    assert again.of_inputs == {0: 200, 1: 100}
+    assert times_read(again) == 2
+    twice = replace(two_inputs, progress={"sources": [source(0, 400), source(1, 200)]})
+    assert twice.of_inputs == {0: 200, 1: 100}
+
+
+def test_a_stage_that_reads_both_has_no_selectivity_of_one(two_inputs):
+    both = replace(two_inputs, stages=(reading(0, 300, 300, 0, 1),))
+    orders, payments = input_rows(("orders", "payments"), [both], 0.0)
+    assert (orders.records, orders.selectivity, orders.operators) == (200, None, ())
+    assert payments.selectivity is None
+
+
+def test_an_input_that_is_not_read_is_refused(two_inputs):
+    unread = replace(two_inputs, progress={"sources": [source(0, 200)]})
+    with pytest.raises(WorkbenchError, match=r"released 300 rows, but the query read 200"):
+        check_read("q", [unread])
+
+
+def test_one_input_has_no_rows_of_its_own(two_inputs):
+    alone = replace(
+        two_inputs, progress={"sources": [{"startOffset": None, "endOffset": {"n": 300}, "numInputRows": 300}]}
+    )
+    assert alone.of_inputs == {}
+    assert times_read(alone) == 2  # stages that scan
+
+
+def test_stages_that_read_are_in_the_order_of_the_plan_however_spark_numbers_them(two_inputs):
+    one, two, joined = two_inputs.stages
+    swapped = {0: replace(two, stage_id=0), 1: replace(one, stage_id=1), 2: joined}
+    assert [stage.scan for stage in _in_order(swapped)] == [0, 1, None]
+    assert _in_order({0: one, 1: two, 2: joined}) == two_inputs.stages
+
+
+# --- executors side by side
+
+
+def executed(*stages):
+    """A batch of stages, each with (executor, records, seconds) for its tasks."""
+    made = tuple(
+        Stage(
+            number,
+            (),
+            tuple(
+                Task(place, records, 0, seconds, seconds, 0, 0.0, executor, f"10.0.0.{executor}")
+                for place, (executor, records, seconds) in enumerate(tasks)
+            ),
+            (),
+        )
+        for number, tasks in enumerate(stages)
+    )
+    return BatchLog(0, {}, made)
+
+
+def test_a_slow_executor_is_named_with_its_host():
+    paces = executor_paces([executed([("0", 1000, 1.0), ("1", 1000, 2.5), ("2", 1000, 1.0)])] * 3)
+    assert [(one.executor, one.host) for one in paces] == [("0", "10.0.0.0"), ("1", "10.0.0.1"), ("2", "10.0.0.2")]
+    assert [one.times for one in paces] == pytest.approx([2 / 3.5, 2.5, 2 / 3.5])
+    (slow,) = slow_executors(paces)
+    assert slow.sentence == "Executor 1 on 10.0.0.1 took 2.5 times as long as the others per record"
+
+
+def test_stages_of_different_cost_are_compared_each_for_itself():
+    """One executor does more of the costly stage, at the same pace as the other."""
+    cheap, costly = [("0", 1000, 1.0), ("1", 600, 0.6)], [("0", 600, 6.0), ("1", 1000, 10.0)]
+    assert [one.times for one in executor_paces([executed(cheap, costly)])] == pytest.approx([1.0, 1.0])
+
+
+def test_key_skew_is_not_taken_for_a_slow_worker():
+    skewed = [("0", 1000, 1.0), ("1", 10, 0.5)]  # mostly the fixed time of a task
+    assert executor_paces([executed(skewed)]) == ()
+    fair = [("0", 500, 0.5), ("1", 500, 0.5)]
+    assert slow_executors(executor_paces([executed(fair, skewed)])) == []
+
+
+def test_one_executor_has_nobody_to_be_compared_with():
+    assert executor_paces([executed([("0", 1000, 1.0), ("0", 1000, 9.0)])]) == ()
+    assert executor_paces([executed([("0", 0, 1.0), ("1", 0, 9.0)])]) == ()
+    assert executor_paces([executed([("0", 100, 0.0), ("1", 100, 0.0)])]) == ()
+    assert executor_paces([]) == ()

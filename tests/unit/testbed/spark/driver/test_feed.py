@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.testbed.spark.driver import topic_feed
-from workbench.testbed.spark.driver.topic_feed import BrokerWatch, TopicFeed, TopicRows, cap_for, divided
+from workbench.testbed.spark.driver import feed as feeds
+from workbench.testbed.spark.driver.feed import BrokerWatch, TopicFeed, TopicRows, cap_for, divided
 from workbench.testbed.spark.log.batches import BatchLog
 from workbench.workload import Command
 
@@ -19,8 +19,8 @@ BEGUN_S = 1_790_000_000.0
 @pytest.fixture
 def feed(monkeypatch):
     monkeypatch.delenv("WORKBENCH_KAFKA_CONFIG", raising=False)
-    monkeypatch.setattr(topic_feed, "_answers", lambda _: True)
-    monkeypatch.setattr(topic_feed, "offsets_of", lambda *_: {0: (10, 1010), 1: (0, 1000)})
+    monkeypatch.setattr(feeds, "_answers", lambda _: True)
+    monkeypatch.setattr(feeds, "offsets_of", lambda *_: {0: (10, 1010), 1: (0, 1000)})
     return TopicFeed(ROWS)
 
 
@@ -143,7 +143,7 @@ def test_a_topic_without_enough_for_a_batch_is_begun_again(feed):
 
 
 def test_a_topic_whose_retention_overtakes_the_run_is_named(begun, monkeypatch):
-    monkeypatch.setattr(topic_feed, "offsets_of", lambda *_: {0: (61, 1010), 1: (0, 1000)})
+    monkeypatch.setattr(feeds, "offsets_of", lambda *_: {0: (61, 1010), 1: (0, 1000)})
     with pytest.raises(WorkbenchError, match=r"^Records of kafka://\S+/orders were dropped .* Raise its retention"):
         offered(begun, 100.0, 100, last_batch=0)
 
@@ -162,7 +162,7 @@ def test_a_topic_smaller_than_a_batch_is_refused_and_without_a_rate_several_batc
 
 
 def test_a_command_finds_that_no_broker_answers(feed, monkeypatch):
-    monkeypatch.setattr(topic_feed, "_answers", lambda _: False)
+    monkeypatch.setattr(feeds, "_answers", lambda _: False)
     with pytest.raises(WorkbenchError, match="No broker of kafka://localhost:9092/orders answers any longer"):
         offered(feed, 100.0, 100)
 

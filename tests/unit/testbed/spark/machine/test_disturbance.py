@@ -1,4 +1,4 @@
-"""How fast the slots' cores are, compared with the quickest observation under no less load."""
+"""How fast the slots' cores are, compared with the quickest observation under no less load; what others take."""
 
 import math
 from unittest.mock import MagicMock
@@ -6,7 +6,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from workbench.speed import CoreSpeed
-from workbench.testbed.spark.machine.speed import InterferenceProbe, slowdown, spark_batch_s
+from workbench.testbed.spark.machine.disturbance import InterferenceProbe, Load, load, slowdown, spark_batch_s
 
 
 def took(arithmetic=1.0, reads=1.0):
@@ -123,3 +123,33 @@ def test_the_fixed_batch_is_timed_once_its_code_is_compiled_and_its_cpu_seconds_
     assert fixed_batch([9.0, 9.0, 9.0, 0.1, 0.3, 0.2, 0.2, 0.2]) == pytest.approx(0.2)
     assert fixed_batch([0.0] * 8) is None
     assert fixed_batch([0.1] * 3 + [-8.0] * 5) is None  # threads ended meanwhile
+
+
+# --- what others take of the machine, of all of it or of the slots' cores
+
+
+def at(second, *, busy, ours, slots=None):
+    return Load(second, busy, 0.0, ours, 32, slots=slots)
+
+
+@pytest.mark.parametrize(
+    ("busy", "ours", "before", "after", "shown"),
+    [
+        (40.0, 8.0, None, None, (0.1, 0.0)),  # of all cores
+        (15.0, 10.0, (1, 100.0, 60.0, 0.0), (1, 110.0, 65.0, 0.0), (0.5, 0.0)),  # of the slots' cores
+        (26.0, 10.0, (2, 100.0, 60.0, 0.0), (2, 110.0, 70.0, 0.0), (0.05, 0.0)),  # nowhere near the slots
+        (8.0, 8.0, (1, 100.0, 60.0, 7.0), (1, 108.0, 68.0, 8.0), (0.0, 0.1)),  # stolen from the slots' cores
+    ],
+)
+def test_others_are_told_as_a_share_of_cores(busy, ours, before, after, shown):
+    begun = at(0.0, busy=0.0, ours=0.0, slots=before)
+    seen = at(10.0, busy=busy, ours=ours, slots=after).disturbance_since(begun)
+    assert (seen.other_load, seen.steal) == pytest.approx(shown)
+
+
+def test_the_slots_cores_are_read_apart_unless_the_system_numbers_them_otherwise():
+    assert load((), 1.0, {0, 10_000}, 2.5).slots is None
+    seen = load((), 1.0, {0}, 2.5)
+    assert (seen.slots[0], seen.slots[2]) == (1, 2.5)
+    assert 0 < seen.slots[1] <= seen.busy_s
+    assert load((), 1.0).slots is None

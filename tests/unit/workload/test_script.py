@@ -6,7 +6,7 @@ from workbench.errors import WorkbenchError
 from workbench.measuring.fingerprint import code_of
 from workbench.study import find_query
 from workbench.workload import Script
-from workbench.workload.project import Project
+from workbench.workload.script import Project
 
 SPEC = """
 name: shops

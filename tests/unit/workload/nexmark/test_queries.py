@@ -1,6 +1,6 @@
-"""The winners of one seller, without Spark."""
+"""The winners of one seller in q6, without Spark."""
 
-from workbench.workload.nexmark.winning import Candidate, Winners
+from workbench.workload.nexmark.queries import Candidate, Winners
 
 
 def test_highest_bid_wins_and_the_earliest_of_equals_until_the_watermark_reaches_the_expiry():
