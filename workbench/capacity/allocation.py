@@ -48,6 +48,11 @@ def bids2(
     time_limit_s
         For CBC only; what it ends has the status ``"feasible"`` and depends on the machine's speed.
 
+    Raises
+    ------
+    WorkbenchError
+        When the budget is below one slot per operator, or a name or number is wrong.
+
     Notes
     -----
     An operator without a bound gets one task (``Allocation.unbounded`` says why); the authors' code takes an idle one

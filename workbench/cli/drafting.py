@@ -15,9 +15,10 @@ from workbench.workload import Script
 
 def run_init(options: argparse.Namespace) -> int:
     """Write the first study, or those of a script."""
+    script = Script.named(options.query)
     _check_place(options.output)
     places = {key: value for key in ("sink", "checkpoint") if (value := getattr(options, key))}
-    if (script := Script.named(options.query)) is not None:
+    if script is not None:
         return _run_script(script, options, places)
     if not options.data:
         raise WorkbenchError(
@@ -33,12 +34,12 @@ def _run_script(script: Script, options: argparse.Namespace, places: Mapping[str
     made = draft_script(script, options.data, options.event_time, places)
     for line in _found(made):
         show(line)
-    place = output = Path(options.output)
-    for number, study in made.studies.items():
-        if number != min(made.studies):
-            place = output.with_stem(f"{output.stem}-{number}")
-            _check_place(str(place))
-        _write(study, str(place))
+    output = Path(options.output)
+    for at, (number, study) in enumerate(made.studies.items()):
+        place = str(output.with_stem(f"{output.stem}-{number}") if at else output)
+        if at:
+            _check_place(place)
+        _write(study, place)
     if made.studies:
         _say_next(str(output))
     return DONE if made.studies else BAD_INPUT

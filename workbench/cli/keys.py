@@ -84,11 +84,9 @@ def _join(counted: dict[str, KeyFrequencies], options: argparse.Namespace) -> No
     hot, most = next(iter(shares.items()))
     has = {name: own[name][hot] / one.records for name, one in counted.items()}
     said = " and ".join(f"{units.share(share)} of the rows of {name}" for name, share in has.items())
-    tasks, has_all = (
-        units.some(math.ceil(1 / most), "task"),
-        f"{said}, and {units.share(most)} of the rows of their join",
-    )
-    look.answer(out, f"The key {hot!r} has {has_all}. One task joins them, so more than {tasks} do not raise its rate.")
+    tasks = units.some(math.ceil(1 / most), "task")
+    said += f", and {units.share(most)} of the rows of their join"
+    look.answer(out, f"The key {hot!r} has {said}. One task joins them, so more than {tasks} do not raise its rate.")
     keys = look.table("key", *(f">{name}" for name in counted), ">joined")
     for key, share in list(shares.items())[:_SHOWN]:
         each = (own[name][key] / one.records for name, one in counted.items())

@@ -27,7 +27,6 @@ _WIDE = 120  # width of a file or a pipe, which have none
 _LONG = 24  # a longer word may be broken, except in the first column, which has names
 _EASY = 14  # a column of words becomes no narrower before other columns are left out
 _UNBOUNDED = 10_000
-_ALIGNED: tuple[Literal["left", "right"], ...] = ("left", "right")
 _VERDICTS = {"safe": "green", "risky": "yellow", "unsure": "bold red"}
 _GAP = "\N{BRAILLE PATTERN BLANK}"  # between a number and its unit while lines are broken, which rich does at any blank
 
@@ -144,7 +143,7 @@ def rows(made: Sequence[Sequence[Fact]]) -> Table:
     seen = [[fact for fact in row if fact.name and fact.shown != "data"] for row in made]
     columns = [list(column) for column in zip(*seen, strict=True)]
     heads = [_head(column) for column in columns]
-    wide = [head.lstrip(">") for head, column in zip(heads, columns, strict=True) if column[0].shown == "wide"]
+    wide = [head.removeprefix(">") for head, column in zip(heads, columns, strict=True) if column[0].shown == "wide"]
     found = table(*heads, spare=wide)
     for row in seen:
         found.add_row(*(Text(fact.text, style=_VERDICTS[fact.verdict]) if fact.verdict else fact.text for fact in row))
@@ -169,7 +168,8 @@ def table(*columns: str, spare: Sequence[str] = ()) -> Table:
     """
     made = _Fitted(spare)
     for column in columns:
-        name, justify = column.lstrip(">"), _ALIGNED[column.startswith(">")]
+        name = column.removeprefix(">")
+        justify: Literal["left", "right"] = "left" if name == column else "right"
         header = Align(name, justify, vertical="bottom")  # a heading of several lines ends directly above its column
         made.add_column(header, justify=justify, no_wrap=justify == "right", overflow="fold")
     return made

@@ -20,7 +20,15 @@ from workbench.cli.reporting import write_report
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.measuring import STATEFUL_QUERIES, CapacityEstimator, Configuration, measure, result_of, verify
+from workbench.measuring import (
+    SIMPLE_QUERIES,
+    STATEFUL_QUERIES,
+    CapacityEstimator,
+    Configuration,
+    measure,
+    result_of,
+    verify,
+)
 from workbench.records import Probe
 from workbench.study import (
     Verified,
@@ -170,7 +178,7 @@ def _estimator(options: argparse.Namespace, interval_s: float) -> CapacityEstima
         tolerance=usual if options.tolerance is None else options.tolerance,
         schedule="streambed" if as_published else "adaptive",
         max_rate=options.max_rate,
-        published=STATEFUL_QUERIES if options.schedule == "streambed-stateful" else CapacityEstimator.published,
+        published=STATEFUL_QUERIES if options.schedule == "streambed-stateful" else SIMPLE_QUERIES,
     )
     minutes = options.minutes
     if minutes is None:
@@ -195,7 +203,8 @@ def _asked(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]:
     cpus, slots = options.slot_cpus, options.slots
     if slots is None:
         slots = defaults.SLOTS if fractions or cluster else max(1, int(usable_cores()) - 1)
-    profile = SlotProfile((defaults.SLOT_CPUS if fractions else 1.0) if cpus is None else cpus, options.memory_mb)
+    usual = defaults.SLOT_CPUS if fractions else 1.0
+    profile = SlotProfile(usual if cpus is None else cpus, options.memory_mb)
     budget = Budget(slots, profile, options.interval_s)
     testbed = SparkTestbed(cluster=cluster, slot_cpus="auto" if fractions else "cores")
     testbed.check(budget)

@@ -7,7 +7,7 @@ the further ones are indented: its names, its values, its default, and after two
 - ``--interval>interval_s`` is the setting `interval_s`, by its name in Python and in studies.
 - ``N ...`` takes one or more, ``[N ...]`` any number, ``[FILE]`` one or none, ``NAME VALUE`` two, ``a|b`` one of these.
 - ``--event-time* COLUMN`` may be given several times.
-- ``--json``, without a value, is a switch.
+- ``--watch``, without a value, is a switch; `add` gives ``--json`` to each command that prints.
 """
 
 import argparse
@@ -101,7 +101,7 @@ _COMMANDS: Mapping[str, str] = {
     "doctor": f"""
 Check whether this machine can measure, draw and report, and show how to fix what is missing; of a cluster (--master),
 also whether it gives executors on which a query can be measured. The exit code is 2 if something is lacking that
-measuring needs. With --bundle, list what repeats a failure, without data and secrets, for a maintainer.
+measuring needs. With --bundle, list what a maintainer needs to repeat a failure, without data and secrets.
 
 --bundle FILE  list what goes into this ZIP file; nothing is written without --yes
 --yes  write the file
@@ -114,7 +114,7 @@ example: workbench doctor --bundle workbench-defect.zip""",
     "speed": """
 Time two fixed pieces of work, arithmetic within the first cache and reads at random places of the memory, and say how
 fast this machine's cores are, compared with the reference machine's: that of the plans that ship with the workbench. It
-needs neither Java nor Spark.
+needs neither Java nor Spark. With --json, times are in seconds.
 
 --seconds:number =20.0  how long to time (%(default)g)
 
@@ -125,7 +125,8 @@ is recorded in the journal: a measurement that was interrupted goes on from its 
 
 query QUERY  nexmark:q5, module:function of your own, or a study, for its query and data{_DEPLOYMENT}
 --tolerance:number  relative width of the bracket (0.04; StreamBed's schedules: 0.01)
---schedule adaptive|streambed|streambed-stateful =adaptive  how rates are tried: adaptively, or as StreamBed did
+--schedule adaptive|streambed|streambed-stateful =adaptive  how rates are tried: adaptively, or by
+    StreamBed's published times for simple or for stateful queries
 --minutes:number  no further rate is tried after these, if one is sustained (the time of 7 undisturbed probes)
 --max-rate:rate R  highest rate to try, records/s
 --no-costs  leave out the runs for fixed and per-record costs
@@ -220,7 +221,8 @@ Write a study for your query and your data: the event time found, keys looked at
 your rates. A script runs with its streams recorded instead of carried out; each streaming query that it starts gets a
 study, and each flow of a project of Declarative Pipelines.
 
-query QUERY  jobs.py:function, nexmark:q5, a script, job.py or 'job.py ARGUMENT ...', or a project, spark-pipeline.yml
+query QUERY  jobs.py:function, nexmark:q5 with data of your own, a script, job.py or 'job.py ARGUMENT ...', or a
+    project, spark-pipeline.yml
 data [DATA ...]  Parquet, CSV or JSON, a file or a folder: one for each streaming DataFrame that the function takes; of
     a script, a sample of each source, SOURCE=FILE or in order
 --event-time* COLUMN  the event-time column (found by its type and name); of several data sets, once for each
@@ -269,7 +271,7 @@ inputs INPUT ...  several are placed together on the same workers
     CAPSys)
 --thresholds:numbers CPU,IO,NET  for caps and caps-first; inf switches one off
 --odrp NAME  weights of the odrp method: default, weighted or latency (default)
---timeout>timeout_s:number S  most seconds of a search (5; of optimal no limit); Ctrl-C ends it with the best so far
+--timeout>timeout_s:number S  time limit of a search, seconds (5; none for optimal); Ctrl-C ends it with the best so far
 --seed:whole =0  for methods that draw (0)
 --draws>samples:whole  placements drawn by --compare and --shapes (50)
 --compare  all methods: cost vector and sustained rate
@@ -290,7 +292,8 @@ rates CSV  the load: columns of time (seconds) and rate (records/s)
 --slots:whole  slots at the beginning, at most {bounds.TASKS:,}, assigned by BIDS2 (the plan's, or as CAPSys published)
 --plan-rate:rate RATE  target rate of the plan (the last plan)
 --memory-mb:number  memory of one slot, MB (2048)
---managed-mb:number  managed memory of a slot at the beginning, Justin's level 0 (158; the others split no slot)
+--managed-mb:number  managed memory of a slot at the beginning, Justin's level 0 (158 with
+    Justin; other policies split a slot only if this is given)
 --policy>policies NAME ...  some of static, ds2, flink, dynamic-allocation, keda, justin, justin-hysteresis,
     justin-gives-back, capsys, capsys-optimum, capsys-default, capsys-evenly (static ds2 flink), or
     module:name of your own; for 'keyed' some of static, resource-centric, naive-executor-centric, executor-centric
@@ -307,9 +310,11 @@ rates CSV  the load: columns of time (seconds) and rate (records/s)
 --worker-net-mb:number  MB/s of network output of each (no limit; 1 Gbit/s for 'keyed')
 --prices FILE  price list of instance types, CSV
 --instance NAME  pay for complete workers of this type of the price list
---hot-key OPERATOR SHARE PER_MIN  one key has this share of the records; which one changes PER_MIN times a minute
---shuffle-keys OPERATOR ZIPF PER_MIN  shares of keys by Zipf's law with this exponent, shuffled PER_MIN times a minute
---keys OPERATOR FILE PER_MIN  shares of your keys, as 'workbench keys --json' has them, shuffled PER_MIN times a minute
+--hot-key OPERATOR SHARE PER_MIN  one key has this share of OPERATOR's records; which one changes PER_MIN times a minute
+--shuffle-keys OPERATOR ZIPF PER_MIN  shares of OPERATOR's keys by Zipf's law with this exponent,
+    shuffled PER_MIN times a minute
+--keys OPERATOR FILE PER_MIN  shares of your keys, as 'workbench keys DATA COLUMN --json' prints them,
+    shuffled PER_MIN times a minute
 --seed:whole  seed of random placements, keys and service times (0)
 --output FILE  write every step of every policy as CSV
 

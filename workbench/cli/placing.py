@@ -105,6 +105,7 @@ def _placed(
         "weights": options.odrp or "default",
     }
     method = options.method or "optimal"
+    _check_method(options, method)
     again = partial(_again, options)
     if not options.compare:
         with _searching(), _until_interrupted(method):
@@ -184,7 +185,9 @@ def _check(options: argparse.Namespace) -> None:
             "--compare shows all methods, and --method only says whose plan --flink writes; leave one of them out, or "
             "give --flink."
         )
-    method = options.method or "optimal"
+
+
+def _check_method(options: argparse.Namespace, method: str) -> None:
     for name, methods in (("thresholds", ("caps", "caps-first")), ("odrp", ("odrp",))):
         if getattr(options, name) is not None and not options.compare and method not in methods:
             raise WorkbenchError(

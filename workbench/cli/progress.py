@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -24,7 +24,7 @@ _SILENCE_S = 60.0  # between two lines in a file or a pipe
 _SPINNER = 2  # columns: its sign and a blank
 
 
-@dataclass
+@dataclass(eq=False)
 class Progress:
     """Shows progress: a call shows the present step, `keep` leaves a line in sight, `end` shows the result of a run.
 
@@ -35,7 +35,7 @@ class Progress:
     keep: Callable[[str], None]
     end: Callable[[str], None]
     runs: tuple[int, int] | None = None
-    ended: int = 0
+    ended: int = field(default=0, init=False)
 
     def __call__(self, text: str) -> None:
         """Show the present step."""

@@ -143,7 +143,8 @@ def justin(  # noqa: PLR0917 - the three parameters of Algorithm 1 and its four 
     - The paths reported for Q8 and Q11, (1; 158) -> (1; 316) -> more tasks at 316 MB, are those of
       ``JustinVariant(once=True)``: after a scale-up that helped 632 MB come next, after another one 158 MB.
 
-    A stateful operator without a level counts as one at level 0.
+    A stateful operator without a level counts as one at level 0. Raises `WorkbenchError` when the mappings do not name
+    the same operators, or an operator is above the top level.
     """
     decisions = justin_decisions(previous, proposal, now, before, max_level, hit_rate, latency_s, variant=variant)
     return {name: one.state for name, one in decisions.items()}

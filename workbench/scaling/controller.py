@@ -47,7 +47,8 @@ class Controller(Generic[Memory]):
 
     scaling: Policy[Memory]  # decides on the tasks; `Ds2Policy` in CAPSys
     profiles: Mapping[str, OperatorProfile]  # unit costs of every operator, as profiled
-    # The cluster does not grow: of more tasks than slots `fitting` is deployed, if that serves the least served better.
+    # The cluster does not grow. Where the policy wants more tasks than there are slots, `fitting` assigns the slots so
+    # that the least served operator is served best; that is deployed only if it serves this operator better.
     workers: int
     slots: int
     worker: Worker = field(default_factory=Worker)  # capacities of a worker

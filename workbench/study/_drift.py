@@ -33,7 +33,7 @@ from workbench.study.planned import Planned
 
 _LAW_PARAMETERS = 3  # of the scaling law: scale and two exponents
 _SLACK = 1e-9
-LEVEL = 0.95  # of chance changes must not be called changes
+LEVEL = 0.95  # share of chance changes that must not be called changes
 
 Judgement = Literal["lower", "higher", "within noise", "unknown"]
 
@@ -166,9 +166,17 @@ def drift(before: Measurement, now: Measurement, scatter: Scatter | None = None)
     scatter = scatter or Scatter()
     sides = (_Capacity.of((before,), scatter), _Capacity.of((now,), scatter))
     capacity = _capacity_change(now.budget, *sides, scatter.quantile())
-    times, differ = (before.started_at, now.started_at), _differences(before, now)
-    costs, cores = tuple(_operator_changes(before, now, scatter)), relative_speed(now.core_speed, before.core_speed)
-    return Drift(now.query, *times, capacity, (capacity,), differ, scatter, costs=costs, cores=cores)
+    return Drift(
+        now.query,
+        before.started_at,
+        now.started_at,
+        capacity,
+        (capacity,),
+        _differences(before, now),
+        scatter,
+        costs=tuple(_operator_changes(before, now, scatter)),
+        cores=relative_speed(now.core_speed, before.core_speed),
+    )
 
 
 def study_drift(before: Planned, now: Planned) -> Drift:

@@ -6,7 +6,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 from workbench import measuring, units
 from workbench.capacity import ConfigurationOptimizer, Exploration, ResourceExplorer
@@ -129,21 +128,34 @@ class Prepared:
             many_tasks=MANY_TASKS if len(budgets) > 1 else ALONE,
         )
         optimizer.check(self.query, study.space.corners[0])
-        names = ("form", "most_calls", "choice", "estimates", "growth", "most_s")
-        asked = {name: getattr(study, name) for name in names} | {"most_runs": runs_of(study)}
-        available = partial(_recorded, testbed, self.query) if isinstance(testbed, RecordedTestbed) else None
-        return ResourceExplorer(optimizer, study.space, study.seed, **asked, available=available)
+        return ResourceExplorer(
+            optimizer,
+            study.space,
+            study.seed,
+            form=study.form,
+            most_calls=study.most_calls,
+            most_runs=runs_of(study),
+            choice=study.choice,
+            estimates=study.estimates,
+            growth=study.growth,
+            most_s=study.most_s,
+            available=partial(_recorded, testbed, self.query) if isinstance(testbed, RecordedTestbed) else None,
+        )
 
 
 def run_study(
     study: Study | Prepared,
     journal: Journal,
     *,
+    progress: Callable[[str], None] = lambda _: None,
     listen: Callable[[measuring.Event], None] = measuring.ignore,
-    **how: Any,  # noqa: ANN401 - the options of `study_steps`
+    testbed: Testbed | None = None,
+    estimator: measuring.CapacityEstimator | None = None,
+    asked: Asked | None = None,
 ) -> Planned:
     """Carry out `study_steps`, pass each event to `listen`, and return the plans."""
-    return measuring.result_of(study_steps(study, journal, **how), listen)
+    steps = study_steps(study, journal, progress=progress, testbed=testbed, estimator=estimator, asked=asked)
+    return measuring.result_of(steps, listen)
 
 
 def study_steps(

@@ -106,7 +106,8 @@ class GivenRows:
         for name, one in self.inputs.items():
             data = Dataset.at(self._place(one["dataset"]), one.get("event_time"))
             found.append(Input(name, data, one.get("share"), tuple(one.get("renew", ()))))
-            check_input(found[-1])
+        for made in found:
+            check_input(made)
         return tuple(found)
 
     def one(self, event_time: str | None) -> Dataset:

@@ -35,8 +35,8 @@ def small_budget() -> Budget:
 
 def spark_here(*, quick: bool = False) -> SparkTestbed:
     """Spark on this machine; if `quick`, with a warm-up of ten seconds."""
-    slots: Literal["auto", "cores"] = "auto" if quota_permitted() else "cores"
-    return SparkTestbed(slot_cpus=slots, warmup_cap_s=10.0 if quick else WARMUP_CAP_S)
+    fractions: Literal["auto", "cores"] = "auto" if quota_permitted() else "cores"
+    return SparkTestbed(slot_cpus=fractions, warmup_cap_s=10.0 if quick else WARMUP_CAP_S)
 
 
 def quick_estimator() -> CapacityEstimator:

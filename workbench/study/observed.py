@@ -32,7 +32,7 @@ from workbench.study.spec import Study
 from workbench.study.targets import plan_targets
 
 RECENT_S = 60.0  # of batches that show the present rate of arrival, and the present time of a batch
-OUTAGE_MIN = 10.0  # of an outage to ask about by default
+OUTAGE_MIN = 10.0  # outage to ask about by default, minutes
 _COUNTS = 0.2  # share of the operators' time; with less, an operator's skew does not count
 
 
@@ -93,10 +93,11 @@ class Observed:
         seen = max(self.running.usual_blocks, key=lambda block: block.rows).observation.operators
         whole = sum(operator.useful_s for operator in seen)
         busy = [one for one in seen if one.tasks > 1 and one.useful_s >= _COUNTS * whole]
-        skew, operator = max(
-            ((one.key_skew, one.operator) for one in busy if one.key_skew is not None), default=(0, "")
-        )
-        return (operator, skew) if operator else None
+        known = [(one.key_skew, one.operator) for one in busy if one.key_skew is not None]
+        if not known:
+            return None
+        skew, operator = max(known)
+        return operator, skew
 
     def catch_up_s(self, outage_s: float, *, at_worst: bool = False) -> float | None:
         """Return the seconds to catch up after an outage at the peak load; inf if it never does, None if unknown.

@@ -78,7 +78,8 @@ def users_code(what: str, remedy: str, to_import: str = "") -> Iterator[None]:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        remedy = to_import or remedy if isinstance(error, ImportError) else remedy
+        if to_import and isinstance(error, ImportError):
+            remedy = to_import
         raise WorkbenchError(f"{what}: {described(error)}. {remedy}") from error
 
 

@@ -67,8 +67,16 @@ def planned_document(planned: Planned) -> PlannedStudy:
     how = {"options": short_options(asked.options), "scheduled": asked.scheduled}
     stopped = len(found.fitted) + len(found.left_out) < len(found.runs)
     settings |= paths | {name: value for name, value in how.items() if value} | {"stop_rule": stopped}
-    plans = (planned.plans, planned.refused)
-    return PlannedStudy(settings, found.reason, *plans, found.runs, planned.sweep, planned.instances, planned.forms)
+    return PlannedStudy(
+        study=settings,
+        reason=found.reason,
+        plans=planned.plans,
+        refused=planned.refused,
+        runs=found.runs,
+        sweep=planned.sweep,
+        instances=planned.instances,
+        forms=planned.forms,
+    )
 
 
 def write_planned(planned: Planned, path: Path) -> None:

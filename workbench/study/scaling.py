@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -50,7 +51,9 @@ from workbench.simulation import KeyTrace, QueryModel, RateTrace, Worker
 from workbench.study.own import load_own, users_code
 from workbench.study.start import Start, simulated_start
 
-POLICIES: Mapping[str, AnyPolicy] = {"static": Static(), "ds2": Ds2Policy(JUSTIN), "flink": Ds2Policy(FLINK)}
+POLICIES: Mapping[str, AnyPolicy] = MappingProxyType(
+    {"static": Static(), "ds2": Ds2Policy(JUSTIN), "flink": Ds2Policy(FLINK)}
+)
 """Policies that are compared by default, as their users run them. ``static`` changes nothing. ``ds2`` has the settings
 of Justin's evaluation, where DS2 is what Justin is compared with: it decides every two minutes, keeps every operator
 busy for 20 to 80 % of the time and plans for 50 %. ``flink`` is Flink's autoscaler as shipped."""
@@ -72,7 +75,7 @@ defaults that they ship with. ``justin`` is Algorithm 1; ``justin-hysteresis`` h
 ``ds2`` with CAPSys's placement; ``capsys-optimum`` places what sustains most, ``capsys-default`` and ``capsys-evenly``
 as Flink does."""
 
-_AS_THEY_ARE: Mapping[str, float] = {}
+_AS_THEY_ARE: Mapping[str, float] = MappingProxyType({})
 _FAR = 2.0  # factor over the highest known capacity; a larger load is far from it
 _MANAGED_SHARE = 0.4  # of a slot's memory; Flink's default
 

@@ -146,18 +146,17 @@ class Scenario:
         return with_response(start, str(operator), StateResponse.from_csv(str(path), int(tasks)))
 
     def _deployed(self) -> Start:
-        kind = ""
-        path: Path | None = None
-        if Path(self.query).suffix in SUFFIXES:
-            kind, path = resolved(self.query, "replay", _TAKES)
-        if path is not None and kind != MEASUREMENT:
-            return planned_start(path, self.plan_rate)
+        found = resolved(self.query, "replay", _TAKES) if Path(self.query).suffix in SUFFIXES else None
+        if found is not None and found[0] != MEASUREMENT:
+            return planned_start(found[1], self.plan_rate)
         if self.plan_rate is not None:
             raise WorkbenchError(
                 f"A target rate is one of several plans', but {self.query!r} has none. Leave it out.",
                 settings=("plan_rate",),
             )
-        return simulated_start(self.query, self.slots, self.memory_mb) if path is None else measured_start(path)
+        if found is not None:
+            return measured_start(found[1])
+        return simulated_start(self.query, self.slots, self.memory_mb)
 
     def _pool(self, slot_cpus: float) -> scaling.Pool | None:
         if self.workers is None:

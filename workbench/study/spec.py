@@ -196,7 +196,8 @@ class Study:
     intervals: Annotated[tuple[float, ...], list_of(_SECONDS, bounds.INTERVALS, "seconds above 0")] = ()
     latency_s: Annotated[float | None, _SECONDS] = None
     tolerance: Annotated[float, number(0.001, 1, ends="[)")] = defaults.TOLERANCE
-    # longest warm-up without a quota; code that still compiles afterwards lowers the rate that is found
+    # longest warm-up: of the code without a quota, at most 100 s, and again of the run on its slots; code that still
+    # compiles afterwards lowers the rate that is found
     warmup_s: Annotated[float, _SECONDS] = defaults.WARMUP_CAP_S
     # of every run: see `CapacityEstimator`; lower values are sooner done and less certain
     patience_s: Annotated[float, _NO_SECONDS] = defaults.PATIENCE_S
@@ -230,7 +231,6 @@ class Study:
             if value is one.default:  # not given
                 continue
             object.__setattr__(self, one.name, check_key(one.name, value))
-        self._check_spark()
         if self.cluster is not None and self.slot_cpus == defaults.SLOT_CPUS:  # not given: Spark assigns whole cores
             object.__setattr__(self, "slot_cpus", 1.0)
         _ = self.space  # says what is wrong with it
@@ -244,6 +244,7 @@ class Study:
                     f"'testbed: {testbed}', or remove it."
                 )
         self.given_rows.check()
+        self._check_spark()
         if len(self.slots) == 1 and not ((self.shared or self.log is not None) and self.form == "scaling"):
             raise WorkbenchError(
                 f"slots is {shown(list(self.slots))}; one slot count is enough only in a shared deployment on Spark, "
@@ -259,7 +260,6 @@ class Study:
         """Refuse settings of Spark on another testbed, and a deployment that cannot be shared."""
         brought = [one.name for one in fields(JobSettings) if getattr(self, one.name) not in (NOOP, "", (), {})]
         for given, what, lacks in (
-            (self.master != LOCAL, f"The master is {self.master!r}", "starts no Spark"),
             (self.job_settings, f"{', '.join(brought[:1])} is given", "starts no Spark"),
             (self.intervals, f"intervals is {shown(list(self.intervals))}", "has no trigger interval"),
             (self.source == "kafka", "source is 'kafka'", "reads no topic"),
@@ -297,6 +297,11 @@ class Study:
                     "as spark://HOST:7077, or remove it."
                 )
             return None
+        if self.testbed != "spark":
+            raise WorkbenchError(
+                f"The master is {self.master!r}, but the {self.testbed} testbed starts no Spark. Remove it, or use "
+                "testbed: spark."
+            )
         return Cluster(self.master, **{name: getattr(self, name) for name in CLUSTER_KEYS})
 
     @property

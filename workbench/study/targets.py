@@ -44,7 +44,11 @@ def plan_targets(
             found = plan(
                 exploration,
                 rate,
-                **{name: getattr(study, name) for name in ("margin", "risk", "low_rate", "outage", "run")},
+                margin=study.margin,
+                risk=study.risk,
+                low_rate=study.low_rate,
+                outage=study.outage,
+                run=study.run,
                 memory_mb=memory_mb,
                 instances=instances,
                 interval_speedups=allowed,

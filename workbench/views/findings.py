@@ -20,7 +20,7 @@ from workbench.speed import REFERENCE, RelativeSpeed, relative_speed
 _LAW = "scaling"
 _TAKES = {
     "halves": "StreamBed's rule (by halves) takes {}",
-    "leave-one-out": "The error on a run left out chooses {}",
+    "leave-one-out": "The least error on a run left out chooses {}",
     "first": "There are too few runs for any error, so the first form is taken: {}",
 }
 _CHOICES = {
@@ -112,9 +112,10 @@ def written(measurement: Measurement) -> str:
         said += f" The sink adds {', '.join(f'{units.seconds(took)} {what}' for what, took in adds.items() if took)}."
     if seen.growth_s:
         count = max(1, round(_LOST * measurement.budget.interval_s / seen.growth_s))
+        often = "after each batch" if count == 1 else f"every {units.count(count, 'batches')}"
         said += (
-            f" Each batch takes {units.seconds(seen.growth_s)} longer than the one before: compact the table every "
-            f"{units.count(count, 'batches')}, when a tenth of the interval is lost."
+            f" Each batch takes {units.seconds(seen.growth_s)} longer than the one before: compact the table {often}, "
+            "when a tenth of the interval is lost."
         )
     return said
 

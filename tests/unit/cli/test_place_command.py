@@ -135,7 +135,7 @@ def test_queries_of_one_name_are_all_placed(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--method", "caps", "--thresholds", "0.1,0.2"), "The thresholds have 2 entries; give three"),
+        (("--thresholds", "0.1,0.2"), "The thresholds have 2 entries; give three"),
         (("--method", "odrp", "--odrp", "speed"), "no ODRP weights 'speed'; use one of default"),
         (("--seed", "-1"), "The seed is -1; it must be a whole number of at least 0 (--seed)"),
         (("--cpus", "0"), "cpus is 0.0; it must be above 0"),

@@ -10,7 +10,7 @@ distinguish a hot key from uneven keys; repeats average out run effects. It ends
 cost, and all runs are fitted.
 
 Deviation: the paper's cost is called an RMSE and is a mean absolute error, and is called so here. A budget may be
-measured again, as in the paper.
+measured again, as in the paper. The Gaussian process lives on the indices of the grid, not on its values.
 """
 
 import math
@@ -109,7 +109,7 @@ class ResourceExplorer:
         return decided if isinstance(decided, str) else None
 
     def tell(self, run: Run) -> None:
-        """Record a run; it answers the open question, whatever its budget, unless it is a minimal one that this needs.
+        """Record a run. It answers the open question, whatever its budget, unless it is a minimal run that this needs.
 
         Such a run is recorded too if `optimizer` made it and it was not given.
         """

@@ -98,6 +98,11 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             The measurement behind each row, for what its batches and BIDS2 say; None: only rates are known.
         objectives
             BIDS2's prediction of each row, records/s, nan where there is none; by default that of `runs`.
+
+        Raises
+        ------
+        WorkbenchError
+            When the form is unknown or not defined at a row, or the rows are not a table of finite numbers, one a run.
         """
         points, rates = as_runs(X, y, fewest=2 if runs is None else 1)
         if runs is not None and len(runs) != len(rates):
@@ -122,7 +127,8 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def interval(self, X: ArrayLike, level: float = LEVEL) -> tuple[Floats, Floats]:  # noqa: N803  scikit-learn's name
         """Return the ends, shape (rows,), of the interval that holds the capacity with probability `level`.
 
-        The capacity is the mean of many runs of one deployment, not the outcome of one more run.
+        The capacity is the mean of many runs of one deployment, not the outcome of one more run. Raises
+        `WorkbenchError` when `level` is not between 0 and 1, or a rate, a memory or a number of slots is not positive.
         """
         check_is_fitted(self)
         if not 0 < level < 1:

@@ -165,8 +165,8 @@ def review_readings(
 ) -> Readings:
     """Find outliers and implausibly low readings of runs that `Model.fit` takes, with rates above 0.
 
-    `limits` are rates known to be limits, such as sources x a limiter's default: a single reading near one is an
-    outlier.
+    `objectives` are BIDS2's source rates, records/s, nan where there is none. `limits` are rates known to be limits,
+    such as sources x a limiter's default: a single reading near one is an outlier.
     """
     points, rates = as_runs(X, y)
     bounds = _objectives(objectives, len(rates))

@@ -49,7 +49,7 @@ def plan(
     keys: KeyFrequencies | None = None,
     executor_slots: int | None = None,
 ) -> CapacityPlan:
-    """Plan the cheapest budget that carries `rate` (records/s); `WorkbenchError` if none does.
+    """Plan the cheapest budget that carries `rate` (records/s).
 
     Parameters
     ----------
@@ -72,6 +72,12 @@ def plan(
     executor_slots
         Slots of each executor that was measured, which those of the plan have, too, because rows between executors
         cross the network. None: the plan has one executor for each worker.
+
+    Raises
+    ------
+    WorkbenchError
+        When no number of slots carries the rate at any memory, no instance type holds an executor, `low_rate` is not
+        between 0 and `rate`, or `executor_slots` is not a whole number of at least 1.
     """
     if low_rate is not None and not 0 < low_rate <= rate:
         raise WorkbenchError(

@@ -50,6 +50,7 @@ class IntervalPoint:
 
     interval_s: float  # trigger interval, seconds
     rate: float  # MST: the middle of its bracket, records/s
+    # low, high: ends of the bracket, records/s
     low: float
     high: float
     latency_s: float  # longest time from when a record is due to the end of its batch, at that rate, seconds

@@ -270,7 +270,7 @@ def assign_cores(  # noqa: PLR0917 - the arguments of the paper's Algorithm 1 an
 
     ``"greedy"`` is Algorithm 1 of the paper with the corrections that the module states. ``"optimal"`` solves the
     integer programme of section 4.2 exactly. After `timeout_s` of one solution the best assignment found is
-    returned, and its `bound` limits the distance to the optimum; a `WorkbenchError` if there is none.
+    returned, and its `bound` limits the distance to the optimum.
 
     Parameters
     ----------
@@ -280,6 +280,11 @@ def assign_cores(  # noqa: PLR0917 - the arguments of the paper's Algorithm 1 an
         Of each executor: its state; I(j), the node of its main process; bytes/s in and out per core.
     threshold
         Initial phi, bytes/s; 512 KiB/s in the paper.
+
+    Raises
+    ------
+    WorkbenchError
+        When the cores do not suffice, lengths or ranges are wrong, or `timeout_s` ends before any assignment is found.
     """
     one_of("method", method, get_args(AssignmentMethod))
     executors, nodes = len(required), len(node_cores)

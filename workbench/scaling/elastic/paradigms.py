@@ -139,8 +139,9 @@ def simulate_paradigm(
 ) -> ParadigmRun:
     """Run one keyed operator on a cluster under one of `PARADIGMS`.
 
-    The source has `rate`; None: as many records as back-pressure admits, as in the paper. The run lasts `seconds`, by
-    default as long as `rate`, 60 s without one. The `seed` is that of service times, measurements and scheduling.
+    The source has `rate`, records/s; None: as many records as back-pressure admits, as in the paper. The run lasts
+    `seconds`, by default as long as `rate`, 60 s without one. The `seed` is that of service times, measurements and
+    scheduling; the keys have their own.
     """
     one_of("paradigm", paradigm, PARADIGMS)
     require(
@@ -226,7 +227,10 @@ def compare_paradigms(
     progress: Callable[[str], None] = lambda _: None,
     **options: Any,  # noqa: ANN401
 ) -> tuple[ParadigmRun, ...]:
-    """Run `simulate_paradigm` for each of `paradigms` with the same `options`; `progress` gets a line before each."""
+    """Run `simulate_paradigm` for each of `paradigms`, on the same keys and hashing and with the same `options`.
+
+    `progress` gets a line before each.
+    """
     runs = []
     for place, name in enumerate(paradigms, start=1):
         progress(f"paradigm {place}/{len(paradigms)} · {name}")
