@@ -20,7 +20,7 @@ from workbench.speed import REFERENCE, RelativeSpeed, relative_speed
 _LAW = "scaling"
 _TAKES = {
     "halves": "StreamBed's rule (by halves) takes {}",
-    "leave-one-out": "The least error on a run left out chooses {}",
+    "leave-one-out": "The error on a run left out chooses {}",
     "first": "There are too few runs for any error, so the first form is taken: {}",
 }
 _CHOICES = {

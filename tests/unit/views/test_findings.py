@@ -30,7 +30,7 @@ def compared(evidence="law", form=0.094, law=0.012, **changes):
         (compared("too few", runs=1, chosen=None), "1 run cannot make a model"),
         (compared(targets=()), "takes sqrt; the plan uses the scaling law because it misses"),
         (compared(), "StreamBed's rule (by halves) takes sqrt, which asks for 9 slots"),
-        (compared(rule="leave-one-out"), "The least error on a run left out chooses sqrt, which asks for 9 slots"),
+        (compared(rule="leave-one-out"), "The error on a run left out chooses sqrt, which asks for 9 slots"),
         (compared("too few", None, rule="first"), "too few runs for any error, so the first form is taken: sqrt"),
     ],
 )
