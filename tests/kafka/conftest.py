@@ -1,14 +1,11 @@
 """A broker for all tests of Kafka, and Spark's connector to it."""
 
 import os
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from kafka_broker import JARS, NoMavenError, running
-from one_decoder import decoding
 
-from workbench.testbed.spark.machine import broker as brokers
 from workbench.testbed.spark.machine import connector as connectors
 
 CONNECTOR = JARS.parent / "kafka-connector-4.2.0"
@@ -48,24 +45,3 @@ def connector():
     os.environ.pop(connectors.JARS)
     if before is not None:
         os.environ[connectors.JARS] = before
-
-
-@pytest.fixture(scope="session")
-def decoder(connector):
-    with decoding([str(jar) for jar in connector.glob("*.jar")]) as ask:
-        yield ask
-
-
-@pytest.fixture(scope="session")
-def client(connector):
-    """A JVM with Kafka's client."""
-    assert connector.exists()
-    with brokers._own_jvm() as jvm:
-        yield jvm
-
-
-@pytest.fixture
-def _one_decoder(decoder, client, monkeypatch):
-    """Reach brokers and decode samples in one JVM each; other tests start their own, as users do."""
-    monkeypatch.setattr(brokers, "_own_jvm", lambda: nullcontext(client))
-    monkeypatch.setattr("workbench.testbed.spark.kafka.sample.ask_apart", decoder)

@@ -62,7 +62,6 @@ def test_what_was_sent_is_captured_once(filled, tmp_path):
     assert [one.name for one in tmp_path.iterdir()] == ["orders.parquet"]
 
 
-@pytest.mark.usefixtures("_one_decoder")
 def test_the_newest_rows_are_captured(filled, tmp_path):
     found = capture(filled, tmp_path / "some.parquet", Limits(rows=3000))
     table = pq.read_table(found.path)
@@ -71,7 +70,6 @@ def test_the_newest_rows_are_captured(filled, tmp_path):
     assert set(table["_partition"].to_pylist()) == {0, 1, 2}
 
 
-@pytest.mark.usefixtures("_one_decoder")
 def test_bytes_and_seconds_bound_a_capture(filled, tmp_path):
     found = capture(filled, tmp_path / "small.parquet", Limits(megabytes=1, seconds=3600))
     assert 5_000 < found.rows < 120_000
@@ -80,7 +78,6 @@ def test_bytes_and_seconds_bound_a_capture(filled, tmp_path):
         capture(filled, tmp_path / "none.parquet", Limits(seconds=1e-3))
 
 
-@pytest.mark.usefixtures("_one_decoder")
 def test_keys_headers_and_values_that_are_no_json_are_kept(broker, tmp_path):
     headers = [("trace", b"7"), ("trace", b"\xff"), ("gone", None)]
     records = [(AT_MS + 1, b"plain", b"\xff", headers), (AT_MS + 2, None), (AT_MS, b'{"order": 1}')]
@@ -94,7 +91,6 @@ def test_keys_headers_and_values_that_are_no_json_are_kept(broker, tmp_path):
     assert found.path.stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.usefixtures("_one_decoder")
 def test_json_becomes_columns_of_the_types_that_it_has(broker, tmp_path):
     values = [
         {
@@ -124,7 +120,6 @@ def test_json_becomes_columns_of_the_types_that_it_has(broker, tmp_path):
     assert (table["_key_"].to_pylist()[0], table["value_"].to_pylist()[0]) == ("mine", 2.5)
 
 
-@pytest.mark.usefixtures("_one_decoder")
 def test_avro_becomes_columns_of_the_schema_s_types(broker, tmp_path):
     point = {"type": "record", "name": "Point", "fields": [{"name": "x", "type": "int"}]}
     money = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}
@@ -185,7 +180,6 @@ def order(number, shop=None):
     return long(number) + (union(0) if shop is None else union(1, text(shop)))
 
 
-@pytest.mark.usefixtures("_one_decoder")
 def test_what_is_no_record_from_its_first_to_its_last_byte_does_not_decode(broker, tmp_path):
     wrong = [b"", b"\2", b"\2\2\xff", b"\x80" * 12, b"{}", order(1) + b"x", framed(9, b"")]
     wrong += [long(1) + union(1, long(2**30))]  # a text of a GiB, which is not there
@@ -199,7 +193,6 @@ def test_what_is_no_record_from_its_first_to_its_last_byte_does_not_decode(broke
     assert table["shop"].to_pylist()[:5] == ["a", None, "b", None, None]
 
 
-@pytest.mark.usefixtures("_one_decoder")
 @pytest.mark.parametrize(
     ("fields", "number", "said"),
     [
