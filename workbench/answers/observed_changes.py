@@ -40,14 +40,16 @@ def _drift(found: Observed) -> dict[str, Advice]:
     if drift is None:
         return {}
     ends = f"{units.seconds(drift.low_s)} to {units.seconds(drift.high_s)}"
+    each, ending = units.seconds(drift.per_batch_s), units.seconds(drift.ending_s)
+    mean = "" if drift.ending_s == drift.per_batch_s else " on average"
     said = (
-        f"A batch takes {units.seconds(drift.per_batch_s)} longer after each batch (90 %: {ends}), whatever it holds, "
+        f"A batch takes {each} longer after each batch{mean} (90 %: {ends}), whatever it holds, "
         f"since batch {drift.since:,} ({_moment(drift.since_s)})"
     )
     if drift.ending_s <= 0:
-        said += ", and no longer at the log's end"
-    elif drift.ending_s != drift.per_batch_s:
-        said += f", and {units.seconds(drift.ending_s)} at the log's end"
+        said += "; this had ended by the log's end"
+    elif ending != each:
+        said += f"; at the log's end {ending}"
     left_s = (drift.overrun_s or 0.0) - found.running.batches[-1].start_s
     if room.overrun is None and 0 < left_s < _SHOWN_S:
         at = _moment(drift.overrun_s or 0.0)

@@ -269,7 +269,7 @@ def _dated(drift: Drift, batches: Sequence[SeenBatch], busiest_s: float, interva
     if drift.ending_s <= 0:
         return drift
     days = (interval_s - busiest_s) / drift.per_day_s
-    return replace(drift, overrun_s=float(batches[-1].start_s + days * DAY_S))
+    return replace(drift, overrun_s=max(drift.since_s, float(batches[-1].start_s + days * DAY_S)))
 
 
 def _few(batches: int, slots: int) -> str:

@@ -11,8 +11,9 @@ the load moves, part of that growth passes for the cost of rows. So three slopes
   forward orthogonal deviations (Arellano and Bover, 1995, Journal of Econometrics 68): what slowed a batch is in the
   rows of later ones and not of earlier ones, so rows that follow from durations do no harm, nor does a slow trend.
 
-A drift counts where it is clear of the noise that batches share, and not small. The slope with it, or the pooled
-one without a drift, holds where the local one agrees; else rows follow something else, and only the local one is left.
+A drift counts where it is clear of the noise that batches share, and not small. The slope with it as a line, or the
+pooled one without a drift, holds where the local one agrees; else rows follow something else, and only the local one is
+left.
 """
 
 import math
@@ -33,7 +34,7 @@ _GAP = 20  # usual pauses; after a longer one, batches are not neighbours
 _BEGINS = (0.0, 0.2, 0.4, 0.6, 0.8)  # shares of the log at which a drift may begin
 _AT_ONCE = 0.98  # of the loss, in favour of a drift from the beginning
 _FEWEST, _CLEAR, _LARGE = 40, 4.0, 0.1  # fewest batches; least drift in deviations, and as share of a batch's time
-_KINKS = (0.25, 0.5, 0.75)  # shares of a drift at which its line may have a kink
+_KINKS = (0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875)  # shares of a drift at which its line may have a kink
 _SAGS = 0.05  # of a batch's time: least distance of a bent drift from the line through its ends
 _APART, _MATTERS = 3.0, 0.15  # deviations between two slopes; of a batch's time over the rows' spread
 _FAR, _MOST_KEPT = 3.0, 0.98  # deviations at which a batch is cut; part of its noise that a batch leaves to the next
@@ -50,7 +51,8 @@ LEVEL_Z = 1.645  # deviations on each side of a 90 % interval
 class Drift:
     """Batches that take longer and longer, whatever their rows."""
 
-    # per_batch_s, low_s, high_s: seconds that each batch adds to the next ones' time, and the ends of its 90 % interval
+    # per_batch_s, low_s, high_s: seconds that each batch adds to the next ones' time, in the mean of the drift, and the
+    # ends of its 90 % interval
     per_batch_s: float
     low_s: float
     high_s: float
@@ -61,7 +63,8 @@ class Drift:
     # ending_s, per_day_s: seconds that each batch and that a day adds at the log's end; at most 0 if growth has ended
     ending_s: float
     per_day_s: float
-    # when the batches of the peak outlast the interval, seconds since 1970, past or to come; None if they will not
+    # when the batches of the peak outlast the interval, seconds since 1970, past or to come, by the growth at the
+    # log's end; None if they will not, or growth has ended
     overrun_s: float | None = None
     # least records/s sustained when it began: rows cannot cost more than the whole batch
     at_first: float = 0.0
@@ -143,7 +146,10 @@ def series_of(batches: Sequence[SeenBatch]) -> Series:
         columns, found = _bending(columns, found, costs, own)
         sizes, place = found.values[-len(columns) :], len(found.values) - len(columns)
         each, error = float(sizes[0]), found.deviation(place)
-        ending = float(sizes @ [column[-1] - column[-2] for column in columns])
+        steps = np.array([column[-1] - column[-2] for column in columns])
+        ending = float(sizes @ steps)
+        if len(columns) > 1 and ending < _CLEAR * math.sqrt(steps @ found.covariance[place:, place:] @ steps):
+            ending = min(0.0, ending)
         seen = batches[int(np.argmax(columns[0] > 0)) :]
         in_a_day = (len(seen) - 1) / max(1e-9, seen[-1].start_s - seen[0].start_s) * DAY_S
         drift = Drift(each, each - LEVEL_Z * error, each + LEVEL_Z * error, seen[0].number, seen[0].start_s, len(seen),
@@ -185,7 +191,7 @@ def _bent(rows: Floats, seconds: Floats, grown: Sequence[Floats], known: Series)
     """
     if len(rows) < _FEWEST:
         return known
-    typical = max(1.0, float(np.quantile(rows, BUSIEST)))
+    typical = _busy(rows)
     curved = rows * np.log(np.maximum(rows, 1.0) / typical)
     curve = fit(np.stack([np.ones_like(rows), rows, curved, *grown]), seconds)
     if not curve.sound or curve.values[1] <= 0:
@@ -258,16 +264,32 @@ def _drifting(known: Sequence[Floats], seconds: Floats) -> tuple[tuple[Floats, .
 def _bending(
     line: tuple[Floats, ...], straight: Fit, known: Sequence[Floats], seconds: Floats
 ) -> tuple[tuple[Floats, ...], Fit]:
-    """Let a drift along a `line` follow a parabola, or a line with a kink, where it clearly does."""
+    """Let a drift along a `line` follow a parabola, or a line with a kink, where it clearly does.
+
+    It has to be clear next to a bend of the rows' cost, which looks alike where the load follows the clock; to explain
+    more than a line that begins at another time; and to grow as a whole.
+    """
     choices = []
-    for passed in _since_each(len(seconds)):
+    for passed in (one for one in _since_each(len(seconds)) if (one > 0).sum() >= _FEWEST):
         whole = passed[-1]
         kinks = [np.maximum(0.0, passed - share * whole) - (1 - share) * passed for share in _KINKS]
         choices += [(passed, away) for away in (passed * (passed / whole - 1), *kinks)]
-    found, bent = _best(choices, known, seconds)
-    by = abs(float(found.values[-1]))
+    curved = [rows * np.log(np.maximum(rows, 1.0) / _busy(rows)) for rows in known[1:]]
+    found, bent = _best(choices, [*known, *curved], seconds)
+    lines = [fit(np.stack([*known, *curved, passed]), seconds).loss for passed in _since_each(len(seconds))]
+    (scale, alike), place, by = shared_noise(found.off), len(found.values) - 2, abs(float(found.values[-1]))
+    clear = (
+        by > _CLEAR * found.deviation(place + 1)
+        and found.values[place] > _CLEAR * found.deviation(place)
+        and min(lines) - found.loss > (_CLEAR * scale) ** 2 * alike
+    )
     large = by * np.abs(bent[1]).max() > _SAGS * np.median(seconds)
-    return (bent, found) if large and by > _CLEAR * found.deviation(-1) else (line, straight)
+    return (bent, fit(np.stack([*known, *bent]), seconds)) if clear and large else (line, straight)
+
+
+def _busy(rows: Floats) -> float:
+    """Rows above which batches are among the busiest."""
+    return max(1.0, float(np.quantile(rows, BUSIEST)))
 
 
 def _since_each(batches: int) -> Sequence[Floats]:
@@ -281,7 +303,10 @@ def _best(
 ) -> tuple[Fit, tuple[Floats, ...]]:
     """Fit each choice of columns next to those known; return what explains most."""
     fitted = [fit(np.stack([*known, *columns]), seconds) for columns in choices]
-    losses = [one.loss * (1.0 if number else _AT_ONCE) for number, one in enumerate(fitted)]
+    losses = [
+        one.loss * (_AT_ONCE if columns[0] is choices[0][0] else 1.0)
+        for one, columns in zip(fitted, choices, strict=True)
+    ]
     chosen = int(np.argmin(losses))
     return fitted[chosen], choices[chosen]
 

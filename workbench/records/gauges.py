@@ -43,7 +43,10 @@ class Gauge(StrEnum):
     PEAK = "workbench_peak_records_per_second", "What the load asked for at its peak."
     BATCH_S = "workbench_batch_seconds", "Mean time of a batch, over the last minute of batches."
     INTERVAL_S = "workbench_trigger_interval_seconds", "The trigger interval."
-    DRIFT = "workbench_drift_seconds_per_day", "What a day adds to the time of a batch, whatever it holds."
+    DRIFT = (
+        "workbench_drift_seconds_per_day",
+        "What a day adds to the time of a batch at the log's end, whatever it holds.",
+    )
     STATE_ROWS = "workbench_state_rows", "Rows of the state."
     STATE_BYTES = "workbench_state_bytes", "Memory of the state, as Spark counts it."
     STATE_GROWTH = (

@@ -338,7 +338,7 @@ def gauges(running: RunningQuery, interval_s: float | None, outage_s: float) -> 
         Gauge.PEAK: found.peak_rate,
         Gauge.BATCH_S: sum(one.batch_s for one in recent) / len(recent),
         Gauge.INTERVAL_S: interval_s,
-        Gauge.DRIFT: 0.0 if found.drift is None else found.drift.per_day_s,
+        Gauge.DRIFT: 0.0 if found.drift is None else max(0.0, found.drift.per_day_s),
         Gauge.STATE_ROWS: sum(one.rows for one in states) if states else None,
         Gauge.STATE_BYTES: sum(one.memory_bytes for one in states) if states else None,
         Gauge.STATE_GROWTH: sum(one.memory_per_day for one in states) if states else None,

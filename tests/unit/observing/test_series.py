@@ -164,15 +164,57 @@ def test_a_drift_that_slows_down_or_speeds_up_is_followed_to_the_log_s_end(power
     assert found.drift.overrun_s > grown[-1].start_s
 
 
-def test_a_drift_that_has_ended_meets_no_interval():
+@pytest.mark.parametrize("ended", [120, 160, 195])
+def test_a_drift_that_has_ended_meets_no_interval(ended):
     grown = [
-        replace(one, batch_s=one.batch_s + 0.6 * min(1.0, one.number / 120))
+        replace(one, batch_s=one.batch_s + 0.6 * min(1.0, one.number / ended))
         for one in costing(lambda x: 0.2 + 1.2 * x, 0)
     ]
     found = headroom(grown, 2.0)
     assert found.drift.ending_s <= 0
     assert found.drift.overrun_s is None
     assert found.low < 20_000 < found.high
+
+
+def in_a_day(lasts_s, seed, adds_s=2e-3, since=0):
+    """A load of one hump, which a bent drift resembles, of batches that get longer from number `since` on."""
+    rng = np.random.default_rng(seed)
+    rows = 1_000 + 18_000 * np.sin(np.pi * np.arange(300) / 300)
+    seconds = lasts_s(rows / 40_000) * np.exp(rng.normal(0, 0.05, 300))
+    return [
+        SeenBatch(2.0 * n, float(one) + adds_s * max(0, n - since), int(many), 4, 2.0, 1.0, number=n)
+        for n, (many, one) in enumerate(zip(rows, seconds, strict=True))
+    ]
+
+
+@pytest.mark.parametrize("power", [1.0, 1.15, 1.3])
+def test_a_bent_cost_is_no_bent_drift(power):
+    for seed in range(5):
+        drift = series_of(in_a_day(lambda x: 0.2 + 1.2 * x**power, seed)).drift
+        assert drift.ending_s == pytest.approx(2e-3, rel=0.6)
+
+
+def test_a_drift_that_begins_late_is_told_from_when_it_began():
+    began = [series_of(in_a_day(lambda x: 0.2 + 1.2 * x, seed, since=120)).drift.since for seed in range(10)]
+    assert sum(100 <= one <= 140 for one in began) >= 9
+
+
+def test_a_table_that_is_compacted_in_the_end_leaves_times_above_0():
+    """A drift is no fall, and what has fallen does not continue below what was seen."""
+    for seed in range(5):
+        grown = in_a_day(lambda x: 0.3 + 1.2 * x, seed)
+        seen = [replace(one, batch_s=one.batch_s - 0.5 * (one.number > 255)) for one in grown]
+        found = series_of(seen)
+        assert found.now_s.min() > 0
+        assert found.drift is None or found.drift.per_batch_s > 0
+
+
+def test_three_batches_that_stall_in_the_end_are_no_growth():
+    for seed in range(5):
+        seen = in_a_day(lambda x: 0.3 + 1.2 * x, seed, adds_s=20e-3)[:45]
+        seen[-3:] = [replace(one, batch_s=3 * one.batch_s) for one in seen[-3:]]
+        drift = series_of(seen).drift
+        assert drift is None or drift.ending_s == pytest.approx(20e-3, rel=0.5)
 
 
 def inside(simulated, path, name, level, seeds):
