@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from itertools import chain
 from operator import attrgetter
 from types import MappingProxyType
@@ -118,7 +119,7 @@ class Replayed:
         carried = max((float(line.consumed.max()) for line in self.timelines.values()), default=0.0)
         return self.partitions is not None and most >= self.partitions and carried < self.trace.peak_per_s
 
-    @property
+    @cached_property
     def rows(self) -> dict[str, dict[str, float]]:
         """One row of `Timeline.summary` by policy, with the driver's hours and cost added."""
         added = ("core_hours", "gb_hours", "cost")
@@ -333,7 +334,7 @@ class ReplayedParadigms:
     runs: tuple[ParadigmRun, ...]
     advice: ExecutorAdvice
 
-    @property
+    @cached_property
     def rows(self) -> dict[str, dict[str, float]]:
         """One row of `ParadigmRun.summary` by paradigm."""
         return {run.paradigm: run.summary() for run in self.runs}
