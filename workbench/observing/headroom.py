@@ -180,8 +180,10 @@ def headroom(batches: Sequence[SeenBatch], interval_s: float | None) -> Headroom
     if why and series.drift is not None and ended_s >= interval_s:
         why = _too_long(ended_s, "at the log's end", interval_s)
     if why and len(kept) >= _FEWEST and abs(busiest_s / interval_s - 1) <= _AT_IT:  # these show what fills the interval
-        known = replace(known, fixed_s=series.fixed_s, per_row_s=series.per_row_s)
-        return _rated(known, rows, series, float(series.bent_rows(rows).max()), math.inf)
+        most = float(rows.max())
+        full = float(series.bent_rows(rows).max())
+        known = replace(known, fixed_s=series.fixed_s, per_row_s=series.per_row_s * full / most)
+        return _rated(known, rows, series, full, math.inf)
     return replace(known, why_not=why) if why else _costed(known, rows, series)
 
 
@@ -321,7 +323,7 @@ def _posterior(rows: Floats, series: Series, interval_s: float, full: float, own
     hidden = min(_MOST_HIDDEN, _COEFFICIENTS * alike / len(rows))  # share of the variance absorbed by the line
     lasting = scale * math.sqrt(min(1.0, alike / many) / (1 - hidden))
     left_s = interval_s - min(series.fixed_s, interval_s / 2)
-    grown = _GROWN * series.grown_s / left_s
+    grown = math.hypot(_GROWN * series.grown_s, series.form_s) / left_s
     stalls = math.sqrt(max(0.0, float(off.var()) - shared_noise(off)[0] ** 2) / len(rows)) / left_s
     spread = math.hypot(_LEAST_DOUBT, bend / 2, lasting, grown, stalls)
     at = np.linspace(logs.min() - 3, logs.max() + 3, 2000)

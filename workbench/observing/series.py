@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from workbench.arrays import Floats
 from workbench.observing.running_query import SeenBatch
@@ -35,6 +36,7 @@ _BEGINS = (0.0, 0.2, 0.4, 0.6, 0.8)  # shares of the log at which a drift may be
 _AT_ONCE = 0.98  # of the loss, in favour of a drift from the beginning
 _FEWEST, _CLEAR, _LARGE = 40, 4.0, 0.1  # fewest batches; least drift in deviations, and as share of a batch's time
 _KINKS = (0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875)  # shares of a drift at which its line may have a kink
+_FORMS = 2.0  # coefficients that a bent drift takes more: its size, and where it is bent
 _SAGS = 0.05  # of a batch's time: least distance of a bent drift from the line through its ends
 _APART, _MATTERS = 3.0, 0.15  # deviations between two slopes; of a batch's time over the rows' spread
 _FAR, _MOST_KEPT = 3.0, 0.98  # deviations at which a batch is cut; part of its noise that a batch leaves to the next
@@ -112,6 +114,8 @@ class Series:
     agree: bool
     pooled_s: float = 0.0  # apparent cost of a row over all batches
     grown_s: float = 0.0  # by how much batches got longer; 0 without a drift
+    # deviation of a batch's seconds at the log's end, because the drift may follow another form; 0 without a drift
+    form_s: float = 0.0
     # power, typical: power of the rows that their cost goes with, 1 unless it is seen to be less; rows at which it
     # changes nothing
     power: float = 1.0
@@ -141,9 +145,9 @@ def series_of(batches: Sequence[SeenBatch]) -> Series:
     if local is not None and not agree:
         costs, own = costs[:1], seconds - max(0.0, local.s) * rows
         columns, found = _drifting(costs, own)
-    drift, now, grown = None, seconds, 0.0
+    drift, now, grown, form_s = None, seconds, 0.0, 0.0
     if columns:
-        columns, found = _bending(columns, found, costs, own)
+        columns, found, form_s = _bending(columns, found, costs, own)
         sizes, place = found.values[-len(columns) :], len(found.values) - len(columns)
         each, error = float(sizes[0]), found.deviation(place)
         steps = np.array([column[-1] - column[-2] for column in columns])
@@ -156,13 +160,13 @@ def series_of(batches: Sequence[SeenBatch]) -> Series:
                       ending, ending * in_a_day)  # fmt: skip
         grown = each * float(columns[0][-1])
         now = seconds + grown - sizes @ np.stack(columns)
-    if local is not None and not agree:
-        per_row = max(0.0, local.s)
-        own = now - per_row * rows
-        fixed = max(0.0, float(np.median(own[-_AT_END:]) + max(0.0, own.mean() - np.median(own))))  # with its stalls
-        return Series(now, drift, fixed, per_row, np.diag([0.0, local.error**2]), np.inf, local, agree, pooled, grown)
-    known = Series(now, drift, 0.0, 0.0, np.zeros((2, 2)), np.inf, local, agree, pooled, grown)
-    return _costs(rows, seconds, columns, known)
+    known = Series(now, drift, 0.0, 0.0, np.zeros((2, 2)), np.inf, local, agree, pooled, grown, form_s)
+    if local is None or agree:
+        return _costs(rows, seconds, columns, known)
+    per_row = max(0.0, local.s)
+    own = now - per_row * rows
+    fixed = max(0.0, float(np.median(own[-_AT_END:]) + max(0.0, own.mean() - np.median(own))))  # with its stalls
+    return replace(known, fixed_s=fixed, per_row_s=per_row, covariance=np.diag([0.0, local.error**2]))
 
 
 def _costs(rows: Floats, seconds: Floats, columns: Sequence[Floats], known: Series) -> Series:
@@ -263,11 +267,13 @@ def _drifting(known: Sequence[Floats], seconds: Floats) -> tuple[tuple[Floats, .
 
 def _bending(
     line: tuple[Floats, ...], straight: Fit, known: Sequence[Floats], seconds: Floats
-) -> tuple[tuple[Floats, ...], Fit]:
+) -> tuple[tuple[Floats, ...], Fit, float]:
     """Let a drift along a `line` follow a parabola, or a line with a kink, where it clearly does.
 
     It has to be clear next to a bend of the rows' cost, which looks alike where the load follows the clock; to explain
-    more than a line that begins at another time; and to grow as a whole.
+    more than a line that begins at another time; and to grow as a whole. Returns the deviation, too, of the seconds at
+    the log's end, as the form not taken may be right: its probability by what both explain (after Schwarz' criterion),
+    and the distance between the two.
     """
     choices = []
     for passed in (one for one in _since_each(len(seconds)) if (one > 0).sum() >= _FEWEST):
@@ -284,7 +290,19 @@ def _bending(
         and min(lines) - found.loss > (_CLEAR * scale) ** 2 * alike
     )
     large = by * np.abs(bent[1]).max() > _SAGS * np.median(seconds)
-    return (bent, fit(np.stack([*known, *bent]), seconds)) if clear and large else (line, straight)
+    alone = fit(np.stack([*known, *bent]), seconds)
+    apart = abs(float(np.mean(_missing(line, straight) - _missing(bent, alone))))
+    explained = (min(lines) - found.loss) / (scale**2 * alike) if scale > 0 else np.inf
+    likely = float(expit((explained - _FORMS * math.log(max(2.0, len(seconds) / alike))) / 2))
+    if clear and large:
+        return bent, alone, apart * math.sqrt(1 - likely)
+    return line, straight, apart * math.sqrt(likely)
+
+
+def _missing(columns: Sequence[Floats], found: Fit) -> Floats:
+    """Return the seconds by which each batch would be longer at the log's end."""
+    sizes = found.values[-len(columns) :]
+    return np.asarray(sum(size * (column[-1] - column) for size, column in zip(sizes, columns, strict=True)))
 
 
 def _busy(rows: Floats) -> float:

@@ -176,6 +176,23 @@ def test_a_drift_that_has_ended_meets_no_interval(ended):
     assert found.low < 20_000 < found.high
 
 
+def test_the_form_of_a_drift_is_doubted_where_the_noise_hides_it():
+    """Another form would move the log's end by about .1 s; it is as likely as what it explains, next to the noise."""
+
+    def ended(noise):
+        rng = np.random.default_rng(1)
+        return [
+            replace(one, batch_s=one.batch_s + 0.4 * min(1.0, one.number / 190) + rng.normal(0, noise))
+            for one in costing(lambda x: 0.2 + 1.2 * x, 0)
+        ]
+
+    hidden, clear = series_of(ended(0.15)), series_of(ended(0.0))
+    assert hidden.drift.ending_s > 0 >= clear.drift.ending_s
+    assert 0.02 < hidden.form_s < 0.2
+    assert clear.form_s < 0.005
+    assert series_of(costing(lambda x: 0.2 + 1.2 * x, 0)).form_s == 0
+
+
 def in_a_day(lasts_s, seed, adds_s=2e-3, since=0):
     """A load of one hump, which a bent drift resembles, of batches that get longer from number `since` on."""
     rng = np.random.default_rng(seed)
