@@ -41,10 +41,7 @@ def for_plotly(text: str) -> str:
 
 
 def for_spreadsheet(cell: object) -> object:
-    """Make a cell of a CSV file safe: a text that a spreadsheet would run as a formula begins with an apostrophe.
-
-    Numbers stay numbers, also those that are negative or written as text.
-    """
+    """Make a cell of a CSV file safe: a text, but no number, that a spreadsheet would run begins with an apostrophe."""
     if not isinstance(cell, str):
         return cell
     text = visible(redacted(cell))

@@ -34,12 +34,13 @@ class JournalError(WorkbenchError):
 
 @dataclass(frozen=True)
 class Entry:
-    """One finished line: what it is (`kind`), what it belongs to (`key`), its plain JSON values, and its number."""
+    """One finished line: what it is (`kind`), what it belongs to (`key`), and its plain JSON values."""
 
     kind: str
     key: str
     data: Any
-    line: int = field(default=0, compare=False)
+    line: int = field(default=0, compare=False)  # its number
+    size: int = field(default=0, compare=False)  # bytes, its end included
 
 
 @dataclass
@@ -78,14 +79,6 @@ def _last_lines(handle: IO[bytes]) -> tuple[int, bytes]:
         return 0, content
     cut = content.index(b"\n") + 1
     return start + cut, content[cut:]
-
-
-@dataclass(frozen=True)
-class Line:
-    """A finished line and the bytes that it takes, its end included."""
-
-    entry: Entry
-    size: int
 
 
 class Journal:
@@ -144,13 +137,14 @@ class Journal:
                 os.close(folder)
 
     def entries(self, kind: str | None = None, key: str | None = None) -> tuple[Entry, ...]:
-        """Finished lines in order, of one kind and of one key if given; none if there is no file.
-
-        Raises WorkbenchError when a line before the last is corrupt, or a line is of another version.
-        """
+        """Finished lines in order, of one kind and key if given; a corrupt line before the last is refused."""
         if not self._exists():
             return ()
-        found = [line.entry for line in self.lines()] if key is None else self._of(key)
+        if key is None:
+            with self._locked("rb", fcntl.LOCK_SH) as handle:
+                found = [entry for _, entry in self._read(handle.read())]
+        else:
+            found = self._of(key)
         return tuple(entry for entry in found if kind is None or entry.kind == kind)
 
     def _of(self, key: str) -> list[Entry]:
@@ -183,14 +177,7 @@ class Journal:
             places.lines += line.endswith(b"\n")
             places.end += len(line)
 
-    def lines(self) -> tuple[Line, ...]:
-        """Finished lines in order, with their sizes; see `entries`."""
-        if not self._exists():
-            return ()
-        with self._locked("rb", fcntl.LOCK_SH) as handle:
-            return tuple(line for _, line in self._read(handle.read()))
-
-    def prune(self, chosen: Callable[[Sequence[Line]], Collection[int]]) -> tuple[Line, ...]:
+    def prune(self, chosen: Callable[[Sequence[Entry]], Collection[int]]) -> tuple[Entry, ...]:
         """Remove the finished lines that `chosen` names by their place, all or none, and return them.
 
         Nobody can append in between. Raises WorkbenchError when the file cannot be read, or a new one cannot be
@@ -200,18 +187,17 @@ class Journal:
             return ()
         with self._locked("r+b", fcntl.LOCK_EX) as handle:
             found = self._read(handle.read())
-            places = frozenset(chosen([line for _, line in found]))
+            places = frozenset(chosen([entry for _, entry in found]))
             if places:
                 mode = self.path.stat().st_mode
                 left = (text + b"\n" for place, (text, _) in enumerate(found) if place not in places)
                 write_whole(self.path, b"".join(left))
                 self.path.chmod(mode)
-        return tuple(line for place, (_, line) in enumerate(found) if place in places)
+        return tuple(entry for place, (_, entry) in enumerate(found) if place in places)
 
-    def _read(self, content: bytes) -> list[tuple[bytes, Line]]:
+    def _read(self, content: bytes) -> list[tuple[bytes, Entry]]:
         texts = content[: self._finished(content)].split(b"\n")
-        numbered = enumerate(texts, start=1)
-        return [(text, Line(self._parse(text, number), len(text) + 1)) for number, text in numbered if text]
+        return [(text, self._parse(text, number)) for number, text in enumerate(texts, start=1) if text]
 
     def check(self) -> None:
         """Refuse a file that is there and cannot be read and appended to, before a long run."""
@@ -283,7 +269,7 @@ class Journal:
             )
         if not (isinstance(record["kind"], str) and isinstance(record["key"], str)):
             raise WorkbenchError(f"{where} has a kind or key that is not text. Delete that line, or give another file.")
-        return Entry(record["kind"], record["key"], record["data"], number)
+        return Entry(record["kind"], record["key"], record["data"], number, len(line.rstrip(b"\n")) + 1)
 
 
 def _line(kind: str, key: str, data: object) -> str:

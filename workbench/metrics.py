@@ -53,9 +53,6 @@ class OperatorMetrics:
 
     ``None`` means undefined (a stateless operator has no cache hit rate), never zero. DS2's identity
     ``records_in / elapsed_s = busyness x true_processing_rate x tasks`` holds by construction.
-    `scans` says that the operator reads the source, `runs_python` that it runs the query's Python functions. `keys` are
-    the columns that its shuffle goes by, under each name that they have from the source on; empty if not reported.
-    `partial_sums` says that rows are aggregated before it: a key is then one row of a task, a group and a batch.
     """
 
     operator: str
@@ -73,11 +70,11 @@ class OperatorMetrics:
     cache_hit_rate: float | None = None
     state_latency_s: float | None = None
     key_skew: float | None = None
-    scans: bool = False
-    runs_python: bool = False
+    scans: bool = False  # whether it reads the source
+    runs_python: bool = False  # whether it runs the query's Python functions
     state_kept_bytes: int | None = None
-    keys: tuple[str, ...] = ()
-    partial_sums: bool = False
+    keys: tuple[str, ...] = ()  # columns that its shuffle goes by, under each name from the source on, if reported
+    partial_sums: bool = False  # whether rows are aggregated before it: a key is one row of a task, a group and a batch
 
     @property
     def is_source(self) -> bool:

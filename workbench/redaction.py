@@ -34,8 +34,7 @@ _LOGIN = re.compile(  # AWS's keys have slashes; C:/ is a drive
     r"(?P<name>://)(?![A-Za-z]:/)(?:[^\s/@:\[\"'<>]{0,100}:(?!\d{1,5}(?:[/?#,]|$))[^\s\"'<>]{0,400}"
     r"|(?<!abfs://)(?<!abfss://)(?<!wasb://)(?<!wasbs://)[^\s/@\"'<>]{1,500})@"  # Azure's container is not login
 )
-VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)\}")
-"""A variable of the environment, written instead of its value."""
+VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)\}")  # a variable of the environment, written instead of its value
 _NO_VALUE = re.compile(rf"[\"'\\]*{VARIABLE.pattern}?[\"'\\]*")  # in JSON its last brace may be read as the object's
 _OF_NO_SECRET = re.compile(r"_(?:file|path|dir|folder|home|url|type|name|mode)$", re.IGNORECASE)
 _SHORTEST = 8  # of a secret in the environment; a shorter one could be any word

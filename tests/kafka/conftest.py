@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from kafka_broker import JARS, NoMavenError, running
 
-from workbench.testbed.spark.machine import connector as connectors
+from workbench.testbed.spark.machine import java as connectors
 
 CONNECTOR = JARS.parent / "kafka-connector-4.2.0"
 

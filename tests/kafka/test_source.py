@@ -16,11 +16,11 @@ from workbench.study import find_query
 from workbench.testbed.spark.driver.feed import TopicRows, _decoded, _offsets
 from workbench.testbed.spark.driver.live import Meter
 from workbench.testbed.spark.driver.queries import Queries
-from workbench.testbed.spark.driver.spec import Writes
+from workbench.testbed.spark.driver.session import Writes
 from workbench.testbed.spark.kafka import fill
 from workbench.testbed.spark.log.event_log import EventLog
 from workbench.testbed.spark.machine.broker import offsets_of
-from workbench.testbed.spark.machine.connector import connector_jars
+from workbench.testbed.spark.machine.java import connector_jars
 from workbench.workload import ENCODED, nexmark, schema_of
 from workbench.workload.kafka import HEADERS, Topic, client_settings, java_settings
 

@@ -12,7 +12,7 @@ from simulated_run import SimulatedRun
 
 from workbench.metrics import Disturbance, OperatorMetrics
 from workbench.records import Machine
-from workbench.testbed.spark.driver.ramp import fitting_rows
+from workbench.testbed.spark.driver.live import fitting_rows
 
 COLD_S = 1.5  # more of a batch in the first moment
 BURST_S, EVERY_S, TAKEN = 20.0, 45.0, 0.4  # a neighbour: how long, how often, share of the slots' cores

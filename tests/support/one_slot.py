@@ -1,7 +1,7 @@
 """What a session of one slot is deployed with, for scripts that start one without a testbed."""
 
 from workbench.dataflow import Budget, SlotProfile
-from workbench.testbed.spark.driver.spec import DeploymentSpec
+from workbench.testbed.spark.driver.session import DeploymentSpec
 
 
 def one_slot(folder, **more):
@@ -12,11 +12,8 @@ def one_slot(folder, **more):
         generator=None,
         output_mode="update",
         budget=Budget(1, SlotProfile(1.0, 1200), 1.0),
-        cluster=None,
         folder=folder,
         disk=folder,
-        quota=None,
-        warmup_cap_s=0.0,
         source_partitions=1,
         state_partitions=2,
         **more,

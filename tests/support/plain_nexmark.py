@@ -8,8 +8,7 @@ import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from workbench.workload.nexmark.draws import DRAWS_PER_EVENT, GOLDEN, Draw, mix
-from workbench.workload.nexmark.pools import ExtraPool, Pool, pools
+from workbench.workload.nexmark.pools import DRAWS_PER_EVENT, GOLDEN, Draw, ExtraPool, Pool, mix, pools
 from workbench.workload.nexmark.settings import DEFAULTS, NexmarkSettings
 from workbench.workload.query import EventClock
 

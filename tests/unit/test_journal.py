@@ -201,7 +201,7 @@ def test_a_name_that_no_file_can_have_and_a_folder_that_cannot_be_made_are_refus
     with pytest.raises(WorkbenchError, match=r"folder of the journal .* cannot be made: .*(journal)"):
         Journal(tmp_path / "file" / "sub" / "j.jsonl").append("probe", "a", 1)
     endless = Journal("x" * 300)
-    for use in (endless.entries, endless.lines, endless.check, lambda: endless.append("probe", "q", {})):
+    for use in (endless.entries, endless.check, lambda: endless.append("probe", "q", {})):
         with pytest.raises(JournalError, match=r"cannot be read or written: File name too long. Choose another file"):
             use()
 
@@ -228,7 +228,7 @@ def test_pruning_removes_lines_and_their_bytes(journal):
     with journal.path.open("a") as file:
         file.write('{"torn')
     (removed,) = journal.prune(drop_first)
-    assert removed.entry == Entry("probe", "q", 0)
+    assert removed == Entry("probe", "q", 0)
     assert journal.path.stat().st_size == size - removed.size
     assert [entry.data for entry in journal.entries()] == [1, 2]
     assert journal.prune(lambda _: ()) == ()
@@ -260,7 +260,7 @@ def test_pruning_that_fails_leaves_the_journal(journal, monkeypatch):
 
 def prune_many(path):
     for _ in range(40):
-        Journal(path).prune(lambda lines: [place for place, line in enumerate(lines) if line.entry.key == "a"])
+        Journal(path).prune(lambda lines: [place for place, line in enumerate(lines) if line.key == "a"])
 
 
 @pytest.mark.fault("a journal is pruned while others append", times=40, sees="nothing: what is appended is kept")

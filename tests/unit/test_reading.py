@@ -20,12 +20,15 @@ def test_a_document_may_be_as_deep_as_the_bound_and_no_deeper():
     assert parse_json(json.dumps(document)) == document
 
 
-def test_a_key_that_is_there_twice_is_refused_in_what_is_written_by_hand():
+def test_a_key_that_is_there_twice_is_refused_but_a_merge_key_may_override_what_it_merges():
     assert parse_json('{"a": 1, "a": 2}') == {"a": 2}
     with pytest.raises(ValueError, match=r"^key 'a' appears twice; only the last would be kept$"):
         parse_json('{"b": {"a": 1, "a": 2}}', by_hand=True)
     with pytest.raises(ValueError, match=r"^key 'a' appears twice"):
         parse_yaml("b: {a: 1, a: 2}")
+    text = "defs:\n  a: &a {x: 1}\n  b: &b\n    <<: *a\n    x: 2\nc:\n  <<: *b\n  y: 3\n"
+    assert parse_yaml(text)["c"] == {"x": 2, "y": 3}
+    assert parse_yaml("[0, 0.5, 0e3, 0x1F, '024', 1_024, -0]") == [0, 0.5, 0, 31, "024", 1024, 0]
 
 
 @pytest.mark.parametrize(
@@ -85,9 +88,3 @@ def test_a_table_that_is_none_is_refused(tmp_path, text, message):
 def test_a_cell_that_is_no_finite_number_is_refused(text):
     with pytest.raises(WorkbenchError, match=r"^Line 3 of t\.csv has .* in column 'rate'; it must be a finite number"):
         finite_cell(text, "Line 3 of t.csv", "rate")
-
-
-def test_a_merge_key_may_override_what_it_merges_and_texts_of_digits_stay_what_they_are():
-    text = "defs:\n  a: &a {x: 1}\n  b: &b\n    <<: *a\n    x: 2\nc:\n  <<: *b\n  y: 3\n"
-    assert parse_yaml(text)["c"] == {"x": 2, "y": 3}
-    assert parse_yaml("[0, 0.5, 0e3, 0x1F, '024', 1_024, -0]") == [0, 0.5, 0, 31, "024", 1024, 0]

@@ -92,16 +92,13 @@ def test_a_secret_is_redacted_and_nothing_else(text, left):
     assert redacted(left) == left
 
 
-def test_folders_and_places_of_secrets_are_none(monkeypatch):
-    monkeypatch.setenv("OIDC_TOKEN_FILE", "/home/me/token")
-    assert redacted("in /home/me/token of PWD=/home") == "in /home/me/token of PWD=/home"
-
-
-def test_values_are_redacted_by_their_names_and_their_texts():
+def test_values_are_redacted_by_their_names_and_texts_and_places_of_secrets_are_none(monkeypatch):
     assert all(map(is_secret, ("AWS_SECRET_ACCESS_KEY", "sasl.password", "accessKey")))
     assert not is_secret("tokenizer")
     found = redacted_values({"query": "tokenize:count", "password": "x", "facts": ["a", "token=abc"], "rate": 5.0})
     assert found == {"query": "tokenize:count", "password": HIDDEN, "facts": ["a", f"token={HIDDEN}"], "rate": 5.0}
+    monkeypatch.setenv("OIDC_TOKEN_FILE", "/home/me/token")
+    assert redacted("in /home/me/token of PWD=/home") == "in /home/me/token of PWD=/home"
 
 
 @pytest.mark.parametrize("secret", ['abc"def\\ghi12', "hunter2xyz-and-more"])

@@ -20,11 +20,17 @@ def took(arithmetic=1.0, reads=1.0, batch=None):
     return CoreSpeed(arithmetic, reads, batch)
 
 
-def test_each_half_is_what_the_clock_says():
+def test_each_half_is_what_the_clock_says_and_each_time_other_cells_are_read():
     times = iter([1.0, 1.5, 1.6])
     timing = CoreTimer(cpu_s=lambda: next(times), cells=1000).time()
     assert timing.arithmetic_s == pytest.approx(0.5)
     assert timing.reads_s == pytest.approx(0.1)
+    timer = CoreTimer(cells=speed._CELLS)
+    timer.time()
+    before = timer._places
+    timer.time()
+    assert len(np.intersect1d(before, timer._places)) < 0.01 * len(before)
+    assert timer._places.max() < speed._CELLS
 
 
 def test_the_work_is_done_on_the_slots_cores_if_they_are_there_and_the_thread_moved_back():
@@ -36,15 +42,6 @@ def test_the_work_is_done_on_the_slots_cores_if_they_are_there_and_the_thread_mo
     assert os.sched_getaffinity(0) == cores
     assert CoreTimer({10_000}, cells=1000).time().reads_s >= 0
     assert os.sched_getaffinity(0) == cores
-
-
-def test_each_time_other_cells_are_read():
-    timer = CoreTimer(cells=speed._CELLS)
-    timer.time()
-    before = timer._places
-    timer.time()
-    assert len(np.intersect1d(before, timer._places)) < 0.01 * len(before)
-    assert timer._places.max() < speed._CELLS
 
 
 def measured(timings, seconds):
@@ -67,11 +64,13 @@ def test_a_machine_is_timed_four_times_a_second_and_its_median_counts():
     assert measured([took(9, 9), took(1.0, 2.0)], 0.0) == (took(1.0, 2.0), 0.0, 0)
 
 
-def test_a_stalled_read_does_not_disturb_and_the_batch_counts_where_it_ran():
+def test_a_stalled_read_does_not_disturb_and_slowness_is_relative_to_the_median():
     assert typical([took(1.0, 2.0), took(1.1, 200.0), took(5.0, 2.1)]) == took(1.1, 2.1)
     assert typical([took(1, 1), took(1, 1, 0.2), took(1, 1, 0.4)]).batch_s == pytest.approx(0.3)
     assert typical([took(1, 1)]).batch_s is None
     assert str(took(0.00025, 0.000304, 0.21)) == "arithmetic 0.25 ms, random reads 0.30 ms, Spark batch 210 ms"
+    assert slowness([took(1.0), took(1.1), took(1.2)]) == pytest.approx([1 / 1.1, 1.0, 1.2 / 1.1])
+    assert slowness([took(1.0), None]) == [1.0, 1.0]
 
 
 def test_cores_are_compared_by_the_pieces_that_both_have():
@@ -96,11 +95,6 @@ def test_the_interval_holds_every_piece_and_is_never_narrow(here, there):
     assert high >= times * 1.15 * (1 - 1e-12)
     back = relative_speed(there, here)
     assert (back.times, back.low, back.high) == pytest.approx((1 / times, 1 / high, 1 / low))
-
-
-def test_slowness_is_relative_to_the_median_and_needs_every_timing():
-    assert slowness([took(1.0), took(1.1), took(1.2)]) == pytest.approx([1 / 1.1, 1.0, 1.2 / 1.1])
-    assert slowness([took(1.0), None]) == [1.0, 1.0]
 
 
 def test_the_reference_machine_is_the_recorded_one():

@@ -44,15 +44,12 @@ def test_a_folder_that_is_reached_by_a_link_is_this_folder(here, tmp_path, monke
     assert spelled(tmp_path / "jane" / "q5.yaml") == "~/q5.yaml"
 
 
-def test_the_root_is_no_folder_to_name_paths_from(monkeypatch):
-    monkeypatch.chdir("/")
-    monkeypatch.setenv("HOME", "/")
-    assert spelled("/home/alice/s.yaml") == "s.yaml"
-
-
-def test_a_folder_that_was_deleted_is_no_obstacle(here):
+def test_a_folder_that_was_deleted_is_no_obstacle_and_the_root_none_to_name_paths_from(here, monkeypatch):
     here.rmdir()
     assert spelled("s.yaml") == "s.yaml"
+    assert spelled("/home/alice/s.yaml") == "s.yaml"
+    monkeypatch.chdir("/")
+    monkeypatch.setenv("HOME", "/")
     assert spelled("/home/alice/s.yaml") == "s.yaml"
 
 

@@ -10,7 +10,6 @@ from workbench.measuring._measure import (
     reusable,
     verify,
 )
-from workbench.measuring.bracket import Schedule, Step, Times, closing
 from workbench.measuring.contents import (
     Pruning,
     Recorded,
@@ -21,7 +20,19 @@ from workbench.measuring.contents import (
     read_contents,
     read_references,
 )
-from workbench.measuring.costs import MIN_LEVELS, Line, count_levels, fit_costs, fit_line
+from workbench.measuring.costs import (
+    EXPECTED_DEVIATION,
+    EXPECTED_WEIGHT,
+    LEVEL,
+    MIN_LEVELS,
+    Line,
+    count_levels,
+    expected_deviation,
+    fit_costs,
+    fit_line,
+    mst_interval,
+    with_prior,
+)
 from workbench.measuring.estimator import CapacityEstimator, fill_s, filling_rate
 from workbench.measuring.events import (
     Abandoned,
@@ -42,14 +53,6 @@ from workbench.measuring.events import (
     replay,
     result_of,
 )
-from workbench.measuring.repeatability import (
-    EXPECTED_DEVIATION,
-    EXPECTED_WEIGHT,
-    LEVEL,
-    expected_deviation,
-    mst_interval,
-    with_prior,
-)
-from workbench.measuring.streambed import SIMPLE_QUERIES, STATEFUL_QUERIES
-from workbench.measuring.verdict import judge
+from workbench.measuring.schedules import SIMPLE_QUERIES, STATEFUL_QUERIES
+from workbench.measuring.verdict import Schedule, Step, Times, closing, judge
 from workbench.metrics import SOURCE_MARGIN

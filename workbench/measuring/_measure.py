@@ -15,7 +15,7 @@ from typing import Any
 from workbench.dataflow import Budget
 from workbench.errors import TooFewBatchesError, WorkbenchError
 from workbench.journal import Journal
-from workbench.measuring.costs import fit_costs
+from workbench.measuring.costs import expected_deviation, fit_costs, mst_interval
 from workbench.measuring.estimator import CapacityEstimator
 from workbench.measuring.events import (
     Abandoned,
@@ -32,7 +32,6 @@ from workbench.measuring.events import (
     replay,
 )
 from workbench.measuring.fingerprint import PROTOCOL, code_of, data_of, definition_of, observing_code
-from workbench.measuring.repeatability import expected_deviation, mst_interval
 from workbench.records import FailedRun, Measurement, OperatorCost, Probe
 from workbench.testbed import Run, SharedRun, Simulated, Testbed
 from workbench.workload import Query
@@ -46,16 +45,12 @@ _MANY_TASKS_RATE = 0.5  # of the MST: with several times the partitions a batch 
 
 @dataclass(frozen=True)
 class Configuration:
-    """What is deployed: a query (on a simulated testbed anything with a name) on a budget.
-
-    `tasks` are by operator; `partitions`, of the source and of the state, take their place where stages share the slots
-    in time. None leaves them to the testbed.
-    """
+    """What is deployed: a query (on a simulated testbed anything with a name) on a budget."""
 
     query: Query
     budget: Budget
-    tasks: Mapping[str, int] | None = None
-    partitions: Mapping[str, int] | None = None
+    tasks: Mapping[str, int] | None = None  # by operator; None leaves them to the testbed
+    partitions: Mapping[str, int] | None = None  # of source and state, instead where stages share the slots in time
     repeat: int = 0  # number of earlier measurements of the same configuration
     predicted_rate: float | None = None  # records/s that an optimizer predicted, if one did
     guess: float | None = None  # records/s to begin with; the measurement does not depend on it
@@ -105,6 +100,7 @@ def measure(
     """Measure the MST of a configuration and what each operator does at that rate.
 
     It yields events as they happen and returns the measurement: ``result_of(measure(...))`` is the measurement alone.
+    A `WorkbenchError` says why the query or the budget cannot be deployed, or that the query failed.
 
     Parameters
     ----------
@@ -118,11 +114,6 @@ def measure(
         and it has none, only they are measured.
     output
         Where to write the measurement, before the journal calls it finished.
-
-    Raises
-    ------
-    WorkbenchError
-        When the query or the budget cannot be deployed, or the query fails.
     """
     query, budget = configuration.query, configuration.budget
     key = measurement_key(configuration, testbed, estimator)

@@ -15,7 +15,7 @@ from typing import Any
 
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
-from workbench.journal import Journal, Line
+from workbench.journal import Entry, Journal
 from workbench.measuring.events import Deployed, Event, State, event_of, fold
 from workbench.records import Machine, Measurement
 
@@ -61,7 +61,7 @@ class Pruning:
 
 def read_contents(journal: Journal) -> tuple[Recorded, ...]:
     """Read the measurements in `journal`, in the order in which they began."""
-    return _contents(journal.lines())
+    return _contents(journal.entries())
 
 
 def _find(held: Sequence[Recorded], name: str) -> tuple[Recorded, ...]:
@@ -118,7 +118,7 @@ def prune_journal(
     """
     would: list[Pruning] = []
 
-    def choose(lines: Sequence[Line]) -> Collection[int]:
+    def choose(lines: Sequence[Entry]) -> Collection[int]:
         places, pruning = _chosen(lines, names, before, plans or {})
         would.append(pruning)
         return places
@@ -126,12 +126,12 @@ def prune_journal(
     if remove:
         journal.prune(choose)
     if not would:  # nothing is removed, or there is no file
-        choose(journal.lines())
+        choose(journal.entries())
     return would[0]
 
 
 def _chosen(
-    lines: Sequence[Line], names: Sequence[str], before: date | None, plans: References
+    lines: Sequence[Entry], names: Sequence[str], before: date | None, plans: References
 ) -> tuple[set[int], Pruning]:
     held = _contents(lines)
     asked = {one.key for name in names for one in _find(held, name)}
@@ -140,26 +140,26 @@ def _chosen(
     kept = tuple((one, files) for one in held if one.key in asked and (files := files_referring(one, plans)))
     gone = asked - {one.key for one, _ in kept}
     spare = _spare(lines)
-    whole = {place for place, line in enumerate(lines) if line.entry.key in gone}
+    whole = {place for place, line in enumerate(lines) if line.key in gone}
     rest = spare - whole
     rest_size, size = (sum(lines[place].size for place in places) for places in (rest, spare | whole))
     removed = tuple(one for one in held if one.key in gone)
     return spare | whole, Pruning(len(rest), rest_size, removed, kept, size)
 
 
-def _contents(lines: Sequence[Line]) -> tuple[Recorded, ...]:
+def _contents(lines: Sequence[Entry]) -> tuple[Recorded, ...]:
     spare = _spare(lines)
     events: dict[str, list[Event]] = defaultdict(list)
     sizes, spares = Counter[str](), Counter[str]()
     deployed: dict[str, Deployed] = {}
     for place, line in enumerate(lines):
-        key = line.entry.key
+        key = line.key
         sizes[key] += line.size
         if place in spare:
             spares[key] += line.size
-            if line.entry.kind != "deployed":  # the finished measurement contains the rest
+            if line.kind != "deployed":  # the finished measurement contains the rest
                 continue
-        event = event_of(line.entry)
+        event = event_of(line)
         if isinstance(event, Deployed):
             deployed[key] = event
         if event is not None and place not in spare:
@@ -173,15 +173,14 @@ def _contents(lines: Sequence[Line]) -> tuple[Recorded, ...]:
     return tuple(held)
 
 
-def _spare(lines: Sequence[Line]) -> set[int]:
+def _spare(lines: Sequence[Entry]) -> set[int]:
     """Return the places of lines that nothing reads any more: a later line of the same measurement has ended it."""
     ended, spare = set[str](), set[int]()
     for place, line in reversed(list(enumerate(lines))):
-        entry = line.entry
-        if entry.key in ended and entry.kind in {"deployed", "probe", "load", "given up"}:
+        if line.key in ended and line.kind in {"deployed", "probe", "load", "given up"}:
             spare.add(place)
-        if entry.kind in {"finished", "given up"}:
-            ended.add(entry.key)
+        if line.kind in {"finished", "given up"}:
+            ended.add(line.key)
     return spare
 
 

@@ -18,10 +18,8 @@ from typing import Literal, get_args
 from workbench.checks import within
 from workbench.defaults import MAX_REPEATS, PATIENCE_S, WARMUP_CAP_S, WARMUP_MIN_S
 from workbench.errors import WorkbenchError
-from workbench.measuring.adaptive import AdaptiveSchedule
-from workbench.measuring.bracket import Schedule, Step
-from workbench.measuring.streambed import SIMPLE_QUERIES, StreamBedSchedule
-from workbench.measuring.verdict import COMPILING, MIN_WHOLE_BATCHES, judge, keeps_up
+from workbench.measuring.schedules import SIMPLE_QUERIES, AdaptiveSchedule, StreamBedSchedule
+from workbench.measuring.verdict import COMPILING, MIN_WHOLE_BATCHES, Schedule, Step, judge, keeps_up
 from workbench.metrics import MAX_DISTURBANCE, Batch, Observation
 from workbench.records import MstEstimate, Probe, Setting, overrun_s
 from workbench.testbed import Run, SharedRun
@@ -48,17 +46,9 @@ class CapacityEstimator:
 
     Parameters
     ----------
-    tolerance
-        Relative width of the final bracket.
-    success
-        Least share of the due rows that a sustained rate consumes.
-    schedule
-        ``"adaptive"`` or the published ``"streambed"``.
     min_rate, max_rate
         Lowest and highest rate probed, records/s; ``"streambed"`` knows neither. Defaults: the larger of 1 and 1/1024
         of the warm-up's rate, if that is not above the highest; what the source can serve without being the limit.
-    max_probes
-        Budget of probes, repetitions included and the warm-up not.
     max_repeats
         How often a rate that failed is repeated where other load, the compiler or idle slots may be the reason; in an
         estimate three times as often in all. The next attempt is still judged, and a rate that fails then is tried
@@ -66,43 +56,32 @@ class CapacityEstimator:
     patience_s
         Total seconds that an estimate waits, before such repeats, for other load to end; slightly more, as it
         checks every few seconds. ``"streambed"`` repeats nothing and does not wait.
-    max_disturbance
-        Largest share of the machine that others may take during a valid probe, and by which its cores may be slower.
     most_s
         Seconds after which no further probe begins if there is an answer, and twice as many if there is none; what is
         not known by then is in the bracket. None: no bound.
-    settle_s, window_s
-        Seconds discarded after a change of rate, seconds observed. Defaults: an interval, at least 2 s; 6 intervals, at
-        least 12 s.
     warmup_min_s, warmup_cap_s, warmup_change
         The warm-up lasts at least and at most these seconds; it is over when the consumed rate and the seconds
         per record change by at most this share from one chunk to the next, or go up and down by up to three times it.
-    chunk_s
-        Seconds of such a chunk. Default: 5 intervals, at least 10 s.
-    published
-        Times of the ``"streambed"`` schedule, which replace the other times and `max_probes`.
-    clock
-        Seconds, for the times in the result.
     """
 
-    tolerance: float = 0.01
-    success: float = 0.99
-    schedule: ScheduleName | Schedule = "adaptive"
+    tolerance: float = 0.01  # relative width of the final bracket
+    success: float = 0.99  # least share of the due rows that a sustained rate consumes
+    schedule: ScheduleName | Schedule = "adaptive"  # or the published "streambed"
     min_rate: float | None = None
     max_rate: float | None = None
-    max_probes: int = 20
+    max_probes: int = 20  # repetitions included and the warm-up not
     max_repeats: int = MAX_REPEATS
     patience_s: float = PATIENCE_S
-    max_disturbance: float = MAX_DISTURBANCE
+    max_disturbance: float = MAX_DISTURBANCE  # largest share others may take of the machine, or cores may be slower by
     most_s: float | None = None
-    settle_s: float | None = None
-    window_s: float | None = None
+    settle_s: float | None = None  # discarded after a change of rate; default: an interval, at least 2 s
+    window_s: float | None = None  # observed; default: 6 intervals, at least 12 s
     warmup_min_s: float = WARMUP_MIN_S
     warmup_cap_s: float = WARMUP_CAP_S
     warmup_change: float = 0.05
-    chunk_s: float | None = None
-    published: StreamBedSchedule = SIMPLE_QUERIES
-    clock: Callable[[], float] = time.monotonic
+    chunk_s: float | None = None  # of the warm-up; default: 5 intervals, at least 10 s
+    published: StreamBedSchedule = SIMPLE_QUERIES  # times of "streambed", which replace the others and `max_probes`
+    clock: Callable[[], float] = time.monotonic  # seconds, for the times in the result
 
     def __post_init__(self) -> None:
         within("tolerance", self.tolerance, 0.0, 1.0)
@@ -175,12 +154,8 @@ class CapacityEstimator:
     ) -> MstEstimate:
         """Estimate the MST of `run`, continuing after the probes of `history` if an earlier estimate was interrupted.
 
-        `on_probe` is called with each new finished probe before it is used; what it raises ends the estimate.
-
-        Raises
-        ------
-        WorkbenchError
-            When the query fails, the source cannot serve the lowest rate or a rate is not really offered.
+        `on_probe` is called with each new finished probe before it is used; what it raises ends the estimate. A
+        `WorkbenchError` says that the query failed, the source cannot serve the lowest rate or a rate was not offered.
         """
         probes = list(history)
         for probe in self.probes(run, history):

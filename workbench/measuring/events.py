@@ -1,17 +1,7 @@
 """Events of a measurement, as types and in words, and the state that they add up to.
 
 ``measure`` yields them; the command line, the live panel and the dry run read them. Those that a later run resumes
-from are in the journal before they are yielded, one line each:
-
-=============  ===================  ==========================================
-event          kind in the journal  data
-=============  ===================  ==========================================
-`Deployed`     ``deployed``         facts of the machine and the budget
-`Probed`       ``probe``            the probe
-`LoadProbed`   ``load``             the probe
-`Finished`     ``finished``         the measurement
-`Abandoned`    ``given up``         the reason
-=============  ===================  ==========================================
+from are in the journal before they are yielded, one line each, as `record` writes it.
 """
 
 import math
@@ -44,14 +34,11 @@ class Deployed:
 
 @dataclass(frozen=True)
 class Probed:
-    """A probe of the estimate, or its warm-up, is finished.
-
-    `low` and `high` are the bracket so far, records/s, which no journal keeps: 0 and infinity where it is open.
-    """
+    """A probe of the estimate, or its warm-up, is finished."""
 
     key: str
     probe: Probe
-    low: float = field(default=0.0, compare=False)
+    low: float = field(default=0.0, compare=False)  # the bracket so far, records/s, which no journal keeps
     high: float = field(default=math.inf, compare=False)
 
 

@@ -17,9 +17,7 @@ import workbench
 from workbench.errors import WorkbenchError
 from workbench.workload import Dataset, Query, Script, Unread
 
-PROTOCOL = 3
-"""Version of what a probe and a measurement mean: raise it when old and new probes must not be mixed."""
-
+PROTOCOL = 3  # version of what a probe and a measurement mean: raise it when old and new probes must not be mixed
 _OBSERVING = ("testbed", "workload", "simulation")
 _APART = "kafka"  # samples of topics are made before anything is observed
 _INSTALLED = {"site-packages", "dist-packages"}
@@ -30,7 +28,12 @@ _HOME = Path(workbench.__file__).resolve().parent
 @functools.cache
 def observing_code() -> str:
     """Digest of the code that deploys and observes; comments, docstrings and layout are not part of it."""
-    files = (file for room in _OBSERVING for file in sorted((_HOME / room).rglob("*.py")) if _APART not in file.parts)
+    files = (
+        file
+        for room in _OBSERVING
+        for file in sorted((_HOME / room).rglob("*.py"))
+        if _APART not in {*file.parts, file.stem}
+    )
     return _digest(*(_without_prose(file.read_bytes()) for file in files))
 
 

@@ -45,32 +45,16 @@ class FluidTestbed:
 
     The noise of a deployment depends on the seed, the configuration (query, slot profile, layout) and how often that
     was deployed before (`repeat`), not on the order of measurements, and that of an observation in it on the commanded
-    rate: so an exploration that is resumed sees the same numbers.
-
-    Parameters
-    ----------
-    seed
-        Of all noise.
-    noise
-        Relative standard deviation of a deployment's speed, so of its MST; None: the query's own. 0: none.
-    jitter
-        Relative standard deviation of the speed from step to step. 0: none.
-    buffer_s
-        Input a task can hold, seconds of its work.
-    step_s
-        Longest step of the engine.
-    models
-        Query models that can be asked for by name, in addition to the presets.
-    clock
-        Simulated seconds of all runs; give it to an estimator: ``CapacityEstimator(clock=testbed.clock)``.
+    rate: so an exploration that is resumed sees the same numbers. The `clock` has the simulated seconds of all runs;
+    give it to an estimator: ``CapacityEstimator(clock=testbed.clock)``.
     """
 
-    seed: int = 0
-    noise: float | None = None
-    jitter: float = 0.01
-    buffer_s: float = 0.0
-    step_s: float = 0.5
-    models: Sequence[QueryModel] = ()
+    seed: int = 0  # of all noise
+    noise: float | None = None  # relative standard deviation of a deployment's speed, so of its MST; None: the query's
+    jitter: float = 0.01  # relative standard deviation of the speed from step to step
+    buffer_s: float = 0.0  # input a task can hold, seconds of its work
+    step_s: float = 0.5  # longest step of the engine
+    models: Sequence[QueryModel] = ()  # those that can be asked for by name, in addition to the presets
     clock: SimulatedClock = field(default_factory=SimulatedClock, compare=False, repr=False)
     _repeats: Repeats = field(default_factory=Repeats, init=False, compare=False, repr=False)
     kind = "fluid"

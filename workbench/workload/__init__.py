@@ -1,11 +1,9 @@
 """Workloads: a query, the data it runs on, and the source that replays the data at a commanded rate."""
 
-from workbench.workload.analysed import columns_of
 from workbench.workload.columns import as_spark, is_text, plain
-from workbench.workload.dataset import Replay, Shipped, first_rows, prepare, schema_of
+from workbench.workload.dataset import Replay, Shipped, check_input, first_rows, prepare, prepare_inputs, schema_of
 from workbench.workload.dataset import check as check_dataset
 from workbench.workload.keys import KeyFrequencies, count_keys, count_keys_here, joined_shares, read_key_frequencies
-from workbench.workload.merged import check_input, prepare_inputs
 from workbench.workload.query import ENCODED, Dataset, EventClock, Generator, Input, OutputMode, Query, Unread
 from workbench.workload.release import Command, Release, read_releases, write_command
-from workbench.workload.script import Recorded, Script, ScriptBatches, ScriptQuery, ScriptSource, sample_of
+from workbench.workload.script import Recorded, Script, ScriptBatches, ScriptQuery, ScriptSource, columns_of, sample_of

@@ -32,8 +32,7 @@ from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
 from pyspark.sql.session import SparkSession
 
 from workbench.errors import QueryError
-from workbench.workload.script import ScriptBatches
-from workbench.workload.stand_ins import FILES
+from workbench.workload.script import FILES, ScriptBatches
 
 _KINDS = (*FILES, "avro", "delta", "noop")
 _KIND = re.compile(r"[\w.]+")

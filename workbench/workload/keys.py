@@ -28,8 +28,7 @@ from workbench.errors import QueryError, WorkbenchError
 from workbench.reading import parse_json, read_text
 from workbench.records import structure
 from workbench.simulation import KeyTrace
-from workbench.workload._spark_hash import can_hash, spark_hash
-from workbench.workload.columns import as_spark
+from workbench.workload.columns import as_spark, can_hash, spark_hash
 from workbench.workload.dataset import check, schema_of
 from workbench.workload.query import Dataset
 
@@ -208,19 +207,16 @@ def count_keys(
     present = frame.where(key.isNotNull())
     require(records > 0, f"Column {column!r} has no key in any of its {rows} rows; name another column.")
     shares = {count: _spread(present, count, records) for count in partitions}
-    if method == "sketch" or (method == "auto" and about > MOST_EXACT):
-        return _sketched(present, column, top, tracked, int(about), records, rows - records, shares)
-    counted = present.groupBy("key").count()
-    listed = counted.orderBy(sql.desc("count"), sql.col("key").cast("string")).limit(top).collect()
-    return KeyFrequencies(
-        column,
-        records,
-        rows - records,
-        tuple(str(row[0]) for row in listed),
-        tuple(int(row[1]) for row in listed),
-        counted.count(),
-        partition_shares=shares,
-    )
+    method = "sketch" if method == "sketch" or (method == "auto" and about > MOST_EXACT) else "exact"
+    if method == "sketch":
+        listed, distinct, error, deviation = _sketched(present, column, top, tracked, int(about), records)
+    else:
+        counted = present.groupBy("key").count()
+        found = counted.orderBy(sql.desc("count"), sql.col("key").cast("string")).limit(top).collect()
+        listed = [(str(row[0]), int(row[1])) for row in found]
+        distinct, error, deviation = counted.count(), 0, 0.0
+    keys, counts = zip(*listed, strict=True)
+    return KeyFrequencies(column, records, rows - records, keys, counts, distinct, method, error, deviation, shares)
 
 
 def _check_counting(method: str, top: int, tracked: int, partitions: Sequence[int]) -> None:
@@ -369,15 +365,9 @@ def _spread(present: "DataFrame", partitions: int, records: int) -> tuple[float,
 
 
 def _sketched(  # noqa: PLR0917 - what was counted before
-    present: "DataFrame",
-    column: str,
-    top: int,
-    tracked: int,
-    about: int,
-    records: int,
-    missing: int,
-    shares: Mapping[int, tuple[float, ...]],
-) -> KeyFrequencies:
+    present: "DataFrame", column: str, top: int, tracked: int, about: int, records: int
+) -> tuple[list[tuple[str, int]], int, int, float]:
+    """Return the most frequent keys with their counts, the number of keys, and how far both may be off."""
     row = present.selectExpr(f"approx_top_k(key, {tracked}, {tracked})").first()
     items = row[0] if row else []
     places = 2 ** math.ceil(math.log2(math.ceil(tracked / _LOAD_FACTOR)))
@@ -389,15 +379,6 @@ def _sketched(  # noqa: PLR0917 - what was counted before
             f"No key of column {column!r} is frequent enough for a sketch of {tracked} items; "
             "count exactly (method='exact') or track more."
         )
-    return KeyFrequencies(
-        column,
-        records,
-        missing,
-        tuple(name for name, _ in listed),
-        tuple(count for _, count in listed),
-        len(items) if complete else max(about, len(listed)),
-        "sketch",
-        error,
-        0.0 if complete else DISTINCT_DEVIATION,
-        shares,
-    )
+    if complete:
+        return listed, len(items), error, 0.0
+    return listed, max(about, len(listed)), error, DISTINCT_DEVIATION

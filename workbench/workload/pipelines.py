@@ -23,9 +23,8 @@ from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.types import StructField, StructType
 
 from workbench.errors import QueryError
-from workbench.workload.recorder import LackingError, Recorder, first_line
+from workbench.workload.recorder import Chain, LackingError, Recorder, first_line
 from workbench.workload.script import Project
-from workbench.workload.stand_ins import Chain
 
 _PARTS = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|;|\s+|[^\s;]", re.DOTALL)
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)

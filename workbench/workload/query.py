@@ -115,16 +115,12 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Input:
-    """One of the inputs of a query.
-
-    What is renewed has other values in each pass over the data, such as the numbers of orders: what belongs together in
-    one pass is apart from the others.
-    """
+    """One of the inputs of a query."""
 
     name: str  # the argument of the query's function that it feeds
     dataset: Dataset  # its rows and their event-time column
     share: float | None = None  # share of the commanded rate, above 0; None: its share of the rows of all data sets
-    renew: tuple[str, ...] = ()  # columns with new values in each pass
+    renew: tuple[str, ...] = ()  # columns with new values in each pass over the data, such as the numbers of orders
 
 
 @dataclass(frozen=True)

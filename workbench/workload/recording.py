@@ -28,9 +28,8 @@ from pyspark.streaming import StreamingContext
 from workbench.errors import QueryError
 from workbench.redaction import redacted
 from workbench.workload.pipelines import Pipeline
-from workbench.workload.recorder import EndedError, Recorder, first_line
-from workbench.workload.script import Recorded, Script
-from workbench.workload.stand_ins import FILES, Chain, Streams, nothing
+from workbench.workload.recorder import Chain, EndedError, Recorder, Streams, first_line, nothing
+from workbench.workload.script import FILES, Recorded, Script
 
 _WRITES: dict[type, tuple[str, ...]] = {
     DataFrameWriter: ("save", "saveAsTable", "insertInto", "jdbc", *FILES),

@@ -100,10 +100,7 @@ def read_releases(folder: Path, offset: int = 0) -> tuple[list[Release], int]:
 
 
 def release(folder: Path, start: dict[str, int], clock: Clock, wall: Clock = time.time) -> Release:
-    """Release the next rows after `start`; a second reader of the same batch gets the same rows.
-
-    `clock` measures the seconds between releases, `wall` returns the seconds since 1970.
-    """
+    """Release the next rows after `start`, the same to each reader of a batch; `wall` is in seconds since 1970."""
     command = Command(**json.loads((folder / "control.json").read_text()))
     with (folder / "releases.jsonl").open("ab+") as log:
         fcntl.flock(log, fcntl.LOCK_EX)

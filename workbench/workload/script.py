@@ -2,12 +2,13 @@
 
 A script is named by how it is called, and the query by its number in the order in which they start:
 ``"job.py#1"``, or ``"job.py localhost:9092 orders#2"`` with arguments. ``"spark-pipeline.yml#1"`` is the first flow of
-a project of Declarative Pipelines.
+a project of Declarative Pipelines. The analysed plan of a query shows its watermarks, and the columns of its state and
+joins.
 """
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,9 @@ KAFKA_COLUMNS = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, timestampType int"
 )
 """Columns of Spark's Kafka source."""
+
+FILES = ("csv", "json", "orc", "parquet", "text", "xml")
+"""Spark's kinds of files, which are also names of methods that read and write them."""
 
 _NAMED = re.compile(r"(?P<file>[^\s:]+\.(?:py|sql|ya?ml))(?P<arguments>(?:\s.*)?)", re.DOTALL)
 _NUMBERED = re.compile(r"(?P<call>.*)#(?P<number>[1-9]\d{0,3})", re.DOTALL)
@@ -87,10 +91,7 @@ class Script:
 
 @dataclass(frozen=True)
 class ScriptBatches:
-    """What a script's query passes to ``foreachBatch``, to be called; with a `place`, it writes only there.
-
-    The query must have been built in the same process.
-    """
+    """What a script's query, built in this process, passes to ``foreachBatch``; it writes only to `place`, if given."""
 
     script: Script
     function: str  # its name; "foreachBatch" if it has none
@@ -115,23 +116,18 @@ class ScriptSource:
 
 @dataclass(frozen=True)
 class ScriptQuery:
-    """A streaming query that a script starts; texts are "" for what it does not have.
-
-    `sink` is where it writes, as a study names it where it can: ``"parquet PLACE"``, ``"kafka://HOST:PORT/TOPIC"``;
-    else in words, such as ``"table NAME"`` or ``"foreachBatch FUNCTION"``. `beyond` says why what its function writes
-    cannot be put elsewhere.
-    """
+    """A streaming query that a script starts; texts are "" for what it does not have."""
 
     name: str  # name given by the script
     sources: tuple[str, ...]
-    sink: str
+    sink: str  # where it writes: as a study names it, such as "parquet PLACE", or in words, such as "table NAME"
     trigger: str  # such as "processingTime=10 seconds"
     output_mode: str
     watermarks: tuple[str, ...]  # columns and delays
     line: int  # line in which the script starts it
     refusal: str = ""  # why Spark refuses to start it
     checkpoint: str = ""
-    beyond: str = ""
+    beyond: str = ""  # why what its function writes cannot be put elsewhere
     file: str = ""  # file of the project that defines it
     keys: tuple[str, ...] = ()  # columns of its groups and deduplication
     joins: tuple[str, ...] = ()  # columns of its joins
@@ -195,3 +191,67 @@ def _pattern(library: Any) -> str:  # noqa: ANN401 - whatever YAML has
     included = inner.get("include") if isinstance(inner, Mapping) else None
     text = str(included or "").removeprefix("./")
     return f"{text}/*" if text.endswith("**") else text
+
+
+_WATERMARK = re.compile(r"EventTimeWatermark [^\n]*?(\w+)#\d+[^,\n]*, ([^\n]+)")
+_COLUMN = re.compile(r"(\w+)#(\d+)L?(?:-T\w+)?((?:\.\w+)*)")
+_MADE = re.compile(r"(?s)(.*) AS \w+#(\d+)L?(?:-T\w+)?")
+_JOIN = re.compile(r"\bJoin \w+, (.+)")
+_GROUPED = re.compile(r"\b(?:Aggregate|Deduplicate|DeduplicateWithinWatermark) (\[.*)")
+_WINDOWS = {"window", "session_window"}
+_LISTED = re.compile(r"\b(?:Project|Aggregate) (\[.*)")
+
+
+def watermarks_of(plan: str) -> tuple[str, ...]:
+    """Return the columns of watermarks with their delays."""
+    return tuple(dict.fromkeys(f"{column}, {delay.strip()}" for column, delay in _WATERMARK.findall(plan)))
+
+
+def grouped_by(plan: str) -> tuple[str, ...]:
+    """Return the columns of groups and deduplication, see `columns_of`, except windows."""
+    grouped = (", ".join(_split(found[1])) for line in plan.splitlines() if (found := _GROUPED.search(line)))
+    return columns_of(grouped, plan)
+
+
+def joined_by(plan: str) -> tuple[str, ...]:
+    """Return the columns that joins compare, see `columns_of`, only those compared by ``=``."""
+    joins = (part for found in _JOIN.findall(plan) for part in re.split(r" AND | OR ", found))
+    return columns_of((part for part in joins if " = " in part or " <=> " in part), plan)
+
+
+def columns_of(expressions: Iterable[str], plan: str) -> tuple[str, ...]:
+    """Return the columns of expressions, under each name that they, or fields of them, have from the source on."""
+    made = {
+        found[2]: found[1]
+        for line in plan.splitlines()
+        if (listed := _LISTED.search(line))
+        for one in _split(listed[1].replace("], [", ", "))
+        if (found := _MADE.fullmatch(one))
+    }
+    return tuple(dict.fromkeys(name for one in expressions for name in _names(one, made)))
+
+
+def _names(text: str, made: Mapping[str, str]) -> Iterator[str]:
+    """Yield the names of an expression's columns, and of those that they are `made` of."""
+    for name, number, path in _COLUMN.findall(text):
+        if path:
+            yield path[1:]
+            continue
+        if name in _WINDOWS:
+            continue
+        if not name.startswith("_groupingexpression"):  # Spark's own
+            yield name
+        if number in made:
+            yield from _names(made[number], {key: one for key, one in made.items() if key != number})
+
+
+def _split(listed: str) -> Iterator[str]:
+    """Yield the expressions of the list in brackets with which a text begins."""
+    depth, begun = 0, 1
+    for at, one in enumerate(listed):
+        depth += (one in "([{") - (one in ")]}")
+        if (depth == 1 and one == ",") or (depth == 0 and at):
+            yield listed[begun:at].strip()
+            begun = at + 1
+        if depth == 0 and at:
+            return

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from simulated_run import SimulatedRun
 
 from workbench.measuring import CapacityEstimator, judge
-from workbench.measuring.adaptive import Grid
+from workbench.measuring.schedules import Grid
 
 # Share of the interval by which a batch may exceed it unseen: the verdict's slack and a late start hide that much of
 # it in one window.

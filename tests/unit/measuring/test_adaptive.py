@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from workbench.measuring.adaptive import AdaptiveSchedule, Grid
-from workbench.measuring.bracket import Votes, tally
+from workbench.measuring.schedules import AdaptiveSchedule, Grid
+from workbench.measuring.verdict import Votes, tally
 from workbench.metrics import Batch, Observation
 from workbench.records import Judgement, Probe
 
@@ -49,7 +49,7 @@ def test_answers_of_a_quiet_machine_replace_those_of_a_disturbed_one(answers, vo
     assert tally(told, GRID.index) == {900: votes}
 
 
-def test_a_rate_that_failed_while_code_was_cold_is_asked_again():
+def test_a_rate_that_failed_while_code_was_cold_is_asked_again_and_with_warm_code_not():
     """A batch of 1 % fewer rows took 1.5 instead of 2.1 s of 2 s: no code that was warm before gets so much faster."""
     cold, warm = scripted(GRID.rate(701), "overloaded", seconds=2.1), scripted(GRID.rate(700), "sustained", seconds=1.5)
     history = [scripted(math.inf, None), cold, warm]
@@ -60,25 +60,19 @@ def test_a_rate_that_failed_while_code_was_cold_is_asked_again():
     assert (later.low, later.high) == (GRID.rate(701), math.inf)
     again = AdaptiveSchedule().conclude([*history, scripted(GRID.rate(701), "overloaded", seconds=2.1)], 2.0)
     assert (again.low, again.high) == (GRID.rate(700), GRID.rate(701))
-
-
-def test_a_rate_that_failed_with_warm_code_is_not_asked_again():
     failed = scripted(GRID.rate(705), "overloaded", seconds=2.01)
     history = [scripted(math.inf, None), failed, scripted(GRID.rate(700), "sustained", seconds=1.92)]
     assert asked(history) not in {705, None}
     assert AdaptiveSchedule().conclude(history, 2.0).high == GRID.rate(705)
 
 
-def test_contradicting_rates_are_probed_again():
+def test_contradicting_rates_are_probed_again_and_the_majority_of_three_decides():
     history = history_of((700, "overloaded"), (702, "sustained"))
     assert asked(history) == 700
     history.append(scripted(GRID.rate(700), "overloaded"))
     assert asked(history) == 702
     history.append(scripted(GRID.rate(702), "overloaded"))  # a tie: the third decides
     assert asked(history) == 702
-
-
-def test_majority_of_three_decides():
     history = history_of((700, "overloaded"), (702, "sustained"), (700, "sustained"), (700, "sustained"))
     found = AdaptiveSchedule().conclude(history, 2.0)
     assert found.low == GRID.rate(702)
@@ -94,17 +88,14 @@ def test_firm_contradictions_widen_the_bracket():
     assert asked(history_of(*twice)) is None
 
 
-def test_ends_near_a_contradiction_are_confirmed():
+def test_ends_near_a_contradiction_or_far_from_the_line_are_confirmed():
     answers = [(700, "overloaded"), (700, "sustained"), (700, "sustained"), (701, "overloaded")]
     assert asked(history_of(*answers)) == 701
-
-
-def test_ends_that_the_line_disagrees_with_are_confirmed():
     history = history_of((700, "sustained"), (701, "overloaded"))  # batches took 1 s of 2 s at either
     assert asked(history) == 700
 
 
-def test_upwards_no_leap_is_higher_than_four_times():
+def test_no_leap_is_higher_than_four_times_or_lower_than_a_quarter():
     # Batch times that are nearly the same at every rate promise an endless capacity.
     history = history_of((700, "sustained"))
     for _ in range(12):
@@ -112,9 +103,6 @@ def test_upwards_no_leap_is_higher_than_four_times():
         rates = [probe.rate for probe in history[1:]]
         assert GRID.index(max(rates)) < index <= GRID.index(max(rates)) + GRID.steps(4.0)
         history.append(scripted(GRID.rate(index), "sustained"))
-
-
-def test_downwards_no_leap_is_lower_than_a_quarter():
     # Batches that took 120 s of an interval of 2 s promise a sixtieth of the capacity.
     history = history_of((700, "overloaded"))
     history[-1] = scripted(GRID.rate(700), "overloaded", seconds=120.0)

@@ -1,4 +1,4 @@
-"""An estimate from its warm-up to its bracket, on a run whose truth is known; the paper's schedule."""
+"""An estimate from warm-up to bracket, on a run whose truth is known, also next to neighbours; StreamBed's schedule."""
 
 import math
 import random
@@ -8,16 +8,16 @@ import pytest
 from cold_driver import ColdRun
 from simulated_run import SimulatedRun, bracket_of, estimate
 
+from workbench.defaults import PATIENCE_S
 from workbench.errors import WorkbenchError
 from workbench.measuring import STATEFUL_QUERIES, CapacityEstimator, judge
-from workbench.measuring.adaptive import Grid
-from workbench.measuring.streambed import StreamBedSchedule
+from workbench.measuring.schedules import AdaptiveSchedule, Grid, StreamBedSchedule
 from workbench.records import overrun_s
 
 GRID = Grid(0.01)
 
 
-def test_bracket_is_two_neighbours_around_the_truth():
+def test_bracket_is_two_neighbours_around_the_truth_at_any_interval():
     run = SimulatedRun()
     result = estimate(run)
     assert result.low <= run.truth < result.high
@@ -29,6 +29,10 @@ def test_bracket_is_two_neighbours_around_the_truth():
     assert [probe.number for probe in result.probes] == [0, 1, 2]
     assert result.seconds == pytest.approx(run.now)
     assert result.probes[2].started_s == pytest.approx(result.probes[0].seconds + result.probes[1].seconds)
+    run = SimulatedRun(interval_s=10.0)
+    result = estimate(run)
+    assert result.low <= run.truth < result.high
+    assert result.probes[1].observation.elapsed_s <= 60.0
 
 
 @pytest.mark.parametrize(
@@ -82,15 +86,13 @@ def test_a_rate_does_not_pay_for_the_state_that_a_far_higher_one_left():
     assert result.low >= 0.7 * sustained
 
 
-def test_source_limit_is_not_the_querys_mst():
+def test_source_limit_is_not_the_querys_mst_and_a_source_bound_probe_never_counts():
     run = SimulatedRun(source_limit=1.2 * 5000.0)
     result = estimate(run)
     assert (result.high, result.limit) == (math.inf, "source")
     assert result.low == GRID.rate(GRID.below(5000.0))
     assert all(rate <= 5000.0 for _, rate in run.commands if math.isfinite(rate))
 
-
-def test_source_bound_probe_never_counts():
     class LateProfile(SimulatedRun):
         def observe(self, seconds):
             seen = super().observe(seconds)
@@ -249,7 +251,7 @@ def test_a_history_that_is_not_this_estimates_is_refused():
         estimate(SimulatedRun(), [first, *others])
 
 
-def test_published_schedule_takes_645_s():
+def test_published_schedule_takes_645_s_and_900_s_for_stateful_queries_and_stops_at_one_percent():
     run = SimulatedRun()
     result = estimate(run, schedule="streambed")
     assert run.now == 645.0
@@ -259,16 +261,10 @@ def test_published_schedule_takes_645_s():
     assert [at for at, _ in run.commands[:5]] == [0.0, 120.0, 135.0, 195.0, 210.0]
     assert (result.low, result.high, result.limit) == (9000.0, 9281.25, "query")
     assert result.probes[1].observation.elapsed_s <= 30.0
-
-
-def test_published_schedule_of_the_stateful_queries_takes_900_s():
     run = SimulatedRun(per_record_s=5e-5)
     estimate(run, schedule="streambed", published=STATEFUL_QUERIES)
     assert run.now == 900.0
     assert {rate for _, rate in run.commands[1::2]} == {12800.0}
-
-
-def test_published_schedule_stops_at_one_percent():
     run = SimulatedRun()
     result = estimate(run, schedule="streambed", tolerance=0.2)
     assert [probe.rate for probe in result.probes[1:]] == [9000.0, 18000.0, 13500.0]
@@ -323,8 +319,126 @@ def test_settings_are_checked(fields, message):
         CapacityEstimator(**fields)
 
 
-def test_long_intervals_have_fewer_of_them():
-    run = SimulatedRun(interval_s=10.0)
+def beside_neighbour(there, **fields):
+    """A run that other load disturbs, so that batches take twice as long, while it is `there`."""
+    return SimulatedRun(disturbed=lambda run: 0.4 * there(run), noise=lambda run: 2.0 if there(run) else 1.0, **fields)
+
+
+def test_disturbed_probe_is_repeated_before_its_verdict_counts():
+    def first(run):
+        return math.isfinite(run.rate) and run.attempts[run.rate] == 1
+
+    run = SimulatedRun(disturbed=lambda r: 0.4 * first(r), noise=lambda r: 3.0 if first(r) else 1.0)
     result = estimate(run)
-    assert result.low <= run.truth < result.high
-    assert result.probes[1].observation.elapsed_s <= 60.0
+    assert (result.low, result.high) == bracket_of(SimulatedRun())
+    verdicts = [probe.judgement.verdict for probe in result.probes[1:]]
+    assert verdicts == ["disturbed", "sustained", "disturbed", "overloaded"]
+    assert [probe.attempt for probe in result.probes[1:]] == [1, 2, 1, 2]
+    assert not result.disturbed
+
+
+def test_what_is_always_there_is_the_machine():
+    result = estimate(SimulatedRun(disturbed=lambda _run: 0.4))
+    verdicts = [probe.judgement.verdict for probe in result.probes[1:]]
+    assert verdicts == ["sustained", "disturbed", "overloaded"]
+    assert (result.low, result.high) == bracket_of(SimulatedRun())  # what is always there is the machine
+    # The first rate is far off, so several must be judged; three windows show that it is always there.
+    run = SimulatedRun(warm_rows=lambda _n: 100, disturbed=lambda _run: 0.4)
+    result = estimate(run)
+    verdicts = [probe.judgement.verdict for probe in result.probes[1:]]
+    assert verdicts.count("disturbed") <= 1
+    assert not result.exhausted
+
+
+def test_a_neighbour_of_three_probes_is_outlasted():
+    # The estimate is as if it had never been there.
+    result = estimate(beside_neighbour(lambda run: 1 < len(run.commands) <= 4), max_repeats=3)
+    assert (result.low, result.high) == bracket_of(SimulatedRun())
+    assert not result.disturbed
+    assert [probe.answered("disturbed") for probe in result.probes[1:]].count(True) == 3
+
+
+def test_after_a_disturbed_probe_it_waits_for_the_neighbour_to_leave():
+    run = beside_neighbour(lambda run: not run.waits, wait_s=8.0)
+    result = estimate(run)
+    assert run.waits == [PATIENCE_S]
+    assert [probe.judgement.verdict for probe in result.probes[1:3]] == ["disturbed", "sustained"]
+    assert result.probes[2].seconds > 8.0
+    assert (result.low, result.high) == bracket_of(SimulatedRun())
+
+
+def test_patience_is_that_of_the_whole_estimate():
+    def now_and_then(run):
+        return math.isfinite(run.rate) and run.attempts[run.rate] <= 2 and len(run.commands) % 3 > 0
+
+    run = beside_neighbour(now_and_then, wait_s=7.0)
+    estimate(run, max_repeats=5, patience_s=10.0)
+    assert run.waits[0] == 10.0
+    assert sum(run.waits) < 2 * 10.0
+
+
+def test_only_a_disturbed_estimate_waits_and_so_does_verify_but_not_the_published_schedule():
+    quiet, published = SimulatedRun(), SimulatedRun(disturbed=lambda _run: 0.4)
+    estimate(quiet)
+    estimate(published, schedule="streambed")
+    assert quiet.waits == published.waits == []
+    run = beside_neighbour(lambda run: not run.waits)
+    *_, answer = CapacityEstimator(clock=run.clock).probes_at(run, [0.9 * run.truth])
+    assert run.waits == [PATIENCE_S]
+    assert answer.judgement.verdict == "sustained"
+
+
+def test_a_failure_that_only_a_disturbed_machine_saw_is_asked_for_again():
+    # The other load lasts five probes: three are repeated, the next is judged in spite of it.
+    result = estimate(beside_neighbour(lambda run: 1 < len(run.commands) <= 6), max_repeats=3)
+    assert (result.low, result.high) == bracket_of(SimulatedRun())
+    assert result.disturbed
+    failed = next(n for n, probe in enumerate(result.probes) if probe.answered("overloaded"))
+    quiet = next(n for n, probe in enumerate(result.probes) if n > failed and probe.answered("sustained"))
+    assert result.probes[failed].judgement.disturbed
+    again = [probe for probe in result.probes[quiet:] if probe.rate == result.probes[failed].rate]
+    assert [probe.answered("sustained") for probe in again] == [True]
+
+
+def test_an_upper_end_that_only_a_disturbed_machine_failed_at_is_raised():
+    def there(run):  # whenever the rate is the truth's or more
+        return 9000 < run.rate < math.inf
+
+    def quick_at_first(run):
+        return 0.7 if math.isinf(run.rate) else 1.0
+
+    result = estimate(SimulatedRun(disturbed=lambda run: 0.4 * there(run), noise=quick_at_first), max_repeats=0)
+    low, high = bracket_of(SimulatedRun())
+    assert (result.low, result.high) == (low, pytest.approx(high / (1 - 0.4)))  # what the neighbour took is in doubt
+    assert result.limit == "none"
+    failed = [probe.rate for probe in result.probes if probe.answered("overloaded")]
+    assert 2 in {failed.count(rate) for rate in failed} <= {1, 2}
+    assert not result.exhausted
+
+
+def test_a_batch_without_rows_takes_no_time_and_raises_nothing():
+    result = estimate(SimulatedRun(disturbed=lambda run: 0.4 * (9000 < run.rate < math.inf)), max_repeats=0)
+    steps = AdaptiveSchedule(tolerance=0.01, max_repeats=0)
+
+    def begun_empty(seen):
+        return replace(seen, batches=(replace(seen.batches[0], duration_s=0.0, records=0), *seen.batches))
+
+    known = [replace(one, observation=begun_empty(one.observation)) for one in result.probes]
+    assert steps.conclude(known, 1.0).high == steps.conclude(result.probes, 1.0).high < math.inf
+
+
+@pytest.mark.parametrize(("schedule", "commands"), [("adaptive", 4), ("streambed", 7)])
+def test_rate_that_is_never_offered_is_an_error_after_repeats(schedule, commands):
+    run = SimulatedRun(offered=lambda rate: min(rate, 7000.0))
+    with pytest.raises(WorkbenchError, match=r"was not offered in 3 attempts: 7,000 records/s became due .* limiter"):
+        estimate(run, schedule=schedule)
+    assert len(run.commands) == commands
+
+
+@pytest.mark.parametrize("max_repeats", [0, 3])
+def test_rate_that_was_once_not_offered_is_repeated(max_repeats):
+    run = SimulatedRun()
+    run.offered = lambda rate: rate * (0.9 if run.attempts.get(rate, 0) == 0 else 1.0)
+    result = estimate(run, max_repeats=max_repeats)
+    assert (result.low, result.high) == bracket_of(SimulatedRun())
+    assert result.probes[1].judgement.verdict == "not-offered"

@@ -77,11 +77,6 @@ def test_a_probe_of_another_process_is_passed_over(tmp_path, events):
     assert replay(journal, KEY) == State()
 
 
-def test_a_simulated_deployment_has_no_trigger_interval(events):
-    simulated = replace(events[0], machine=Machine(slots=SIMULATED))
-    assert describe(simulated) == "simulated: 2 slots of 1,024 MB"
-
-
 def test_the_line_of_a_run_says_which_it_is_and_what_it_found():
     run = example_measurement()
     said = describe_run(run, 2, (3, 3))
@@ -96,6 +91,8 @@ def test_every_step_has_its_line(events):
     assert said[1].startswith("warm-up: ")
     assert said[-2:] == ["starting again: the grid changed", None]
     assert describe(Reused(KEY, example_measurement())) is None
+    simulated = replace(events[0], machine=Machine(slots=SIMULATED))
+    assert describe(simulated) == "simulated: 2 slots of 1,024 MB"
 
 
 @pytest.mark.parametrize(

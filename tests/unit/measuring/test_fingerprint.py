@@ -42,12 +42,15 @@ def key(query):
     return measurement_key(Configuration(query, BUDGET), FakeTestbed(), CapacityEstimator())
 
 
-def test_a_changed_constant_in_typed_code_is_another_measurement():
+def test_a_changed_constant_in_typed_code_and_another_protocol_are_another_measurement(monkeypatch):
     assert key(typed("10 seconds")) == key(typed("10 seconds"))
     assert key(typed("10 seconds")) != key(typed("5 minutes"))
+    before = key(QUERY)
+    monkeypatch.setattr("workbench.measuring._measure.PROTOCOL", 0)
+    assert key(QUERY) != before
 
 
-def test_another_event_time_or_format_is_another_measurement(tmp_path):
+def test_another_event_time_or_format_is_another_measurement_and_missing_data_is_told(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("t1,t2\n")
 
@@ -56,9 +59,6 @@ def test_another_event_time_or_format_is_another_measurement(tmp_path):
 
     assert reading("t1") == reading("t1")
     assert len({reading("t1"), reading("t2"), reading(None), reading("t1", "json")}) == 4
-
-
-def test_data_that_is_not_there_is_told(tmp_path):
     with pytest.raises(WorkbenchError, match=r"gone\.csv' does not exist; check the path"):
         key(replace(QUERY, dataset=Dataset(str(tmp_path / "gone.csv"), "csv")))
 
@@ -219,7 +219,7 @@ def test_what_the_function_of_a_query_holds_is_part_of_it(how):
     assert len(set(keys.values())) == len(HELD)
 
 
-def test_what_typed_code_holds_is_part_of_it_too():
+def test_what_typed_code_holds_is_part_of_it_also_objects_that_hold_each_other():
     def typed(least):
         shell = {"__name__": "typed", "LEAST": least}
         function = "def build(rows, least=LEAST): return rows\n"
@@ -230,8 +230,6 @@ def test_what_typed_code_holds_is_part_of_it_too():
     assert typed(1) == typed(1)
     assert len({*typed(1), *typed(2)}) == 4
 
-
-def test_objects_that_hold_each_other_have_a_text():
     class Part:
         def __init__(self):
             self.others = []
@@ -298,12 +296,6 @@ def test_other_code_that_observes_is_another_measurement_but_not_other_prose(hom
     before = observed()
     (home / room / "observe.py").write_text(text)
     assert (observed() == before) == same
-
-
-def test_another_protocol_is_another_measurement(monkeypatch):
-    before = key(QUERY)
-    monkeypatch.setattr("workbench.measuring._measure.PROTOCOL", 0)
-    assert key(QUERY) != before
 
 
 def test_every_room_that_observes_is_there():

@@ -65,18 +65,14 @@ def run(journal, die_after=-1, per_record_s=1e-6, query=QUERY, listen=events.ign
     return measured, testbed.runs[-1] if testbed.runs else None
 
 
-def test_each_probe_is_heard_with_the_bracket_so_far(tmp_path):
+def test_a_measurement_has_the_bracket_of_the_truth_and_the_load_curve_and_each_probe_that_so_far(tmp_path):
     heard = []
-    measurement, _ = run(Journal(tmp_path / "j.jsonl"), listen=heard.append)
+    measurement, simulated = run(Journal(tmp_path / "j.jsonl"), listen=heard.append)
     probes = [event for event in heard if isinstance(event, Probed)]
     assert (probes[0].low, probes[0].high) == (0.0, math.inf)
     assert (probes[-1].low, probes[-1].high) == (measurement.estimate.low, measurement.estimate.high)
     answered = [(one.probe.rate, one.low, one.high) for one in probes if one.probe.answered("sustained")]
     assert all(low >= rate or high < math.inf for rate, low, high in answered)
-
-
-def test_a_measurement_has_the_bracket_of_the_truth_and_the_load_curve(tmp_path):
-    measurement, simulated = run(Journal(tmp_path / "j.jsonl"))
     assert measurement.estimate.low <= simulated.truth <= measurement.estimate.high * 1.01
     assert [round(probe.rate / measurement.estimate.rate, 2) for probe in measurement.load_curve] == list(LOAD_CURVE)
     assert measurement.query == "nexmark:q1"
@@ -135,16 +131,13 @@ def test_of_a_thousand_finished_measurements_only_the_one_that_is_reused_is_read
     assert len(read) == 1
 
 
-def test_a_measurement_knows_that_its_querys_state_grows_without_bound(tmp_path):
+def test_a_measurement_knows_that_its_querys_state_grows_without_bound_as_q3s_alone_does(tmp_path):
     bounded, _ = run(Journal(tmp_path / "j.jsonl"))
     growing, _ = run(Journal(tmp_path / "g.jsonl"), query=replace(QUERY, unbounded_state=True))
     assert (bounded.unbounded_state, growing.unbounded_state) == (False, True)
     growing.to_json(tmp_path / "m.json")
     again = Measurement.from_json(tmp_path / "m.json")
     assert (again.unbounded_state, again.interval) == (True, growing.interval)
-
-
-def test_q3_alone_of_the_benchmarks_queries_keeps_state_without_bound():
     assert [name for name in NAMES if nexmark.query(name).unbounded_state] == ["q3"]
 
 

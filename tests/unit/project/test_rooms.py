@@ -23,6 +23,7 @@ SHELVES = {
 
 SEPARATE = {
     "workbench.report.tour": "the steps of one notebook, with the widgets that reports do without",
+    "workbench.workload.kafka": "topics, which most workloads have nothing to do with",
     "workbench.workload.recording": "runs scripts with PySpark, which the package must not import",
     "workbench.workload.source": "imports PySpark, which the package must not",
 }
@@ -43,12 +44,9 @@ LOOKED_INTO = {
     "workbench.testbed.spark.driver.process",
     "workbench.testbed.spark.driver.queries",
     "workbench.testbed.spark.driver.session",
-    "workbench.testbed.spark.driver.spec",
     "workbench.testbed.spark.log.event_log",
     "workbench.testbed.spark.machine.broker",
-    "workbench.testbed.spark.machine.connector",
     "workbench.testbed.spark.machine.java",
-    "workbench.testbed.spark.machine.limits",
     "workbench.testbed.spark.machine.quota",
     "workbench.testbed.spark.testbed",
     "workbench.views.widgets.panel",

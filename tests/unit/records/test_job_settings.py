@@ -196,7 +196,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_starts(tmp_pa
 
 
 def test_a_format_without_a_release_for_this_spark_says_which_spark_has_one(monkeypatch):
-    from workbench.testbed.spark.machine import connector
+    from workbench.testbed.spark.machine import java as connector
 
     for here, found in (("4.1.2", "iceberg-spark-runtime-4.1_2.13"), ("9.9.0", None)):
         monkeypatch.setattr(connector, "version", lambda _, here=here: here)

@@ -165,13 +165,21 @@ def test_memory_and_cores_of_the_slots_matter():
     assert rates[0.5, 4096] < rates[1.0, 1024] < rates[1.0, 4096]
 
 
-def test_a_model_of_the_user_is_found_by_name():
+def test_a_model_of_the_user_is_found_by_name_and_the_identity_tells_apart_what_sees_other_numbers():
     mine = replace(preset("q1"), noise=0.0)
     testbed = FluidTestbed(models=(mine,))
     assert testbed.model("q1") is mine
     assert testbed.model("nexmark:q2") is preset("q2")
     assert testbed.model(preset("q5")) is preset("q5")
     assert testbed.operators("nexmark:q11") == ("filter", "sessions", "project", "sink")
+    fluid = FluidTestbed()
+    slow = replace(preset("q1"), live_mb=200.0)
+    others = [
+        replace(fluid, **change)
+        for change in ({"seed": 1}, {"noise": 0.2}, {"step_s": 0.25}, {"models": (preset("q1"),)}, {"models": (slow,)})
+    ]
+    assert len({fluid.identity, *(other.identity for other in others)}) == 6
+    assert FluidTestbed().identity == fluid.identity
 
 
 @pytest.mark.parametrize(
@@ -201,14 +209,3 @@ def test_what_cannot_be_deployed_is_refused(make, message):
 def test_settings_are_checked(settings, message):
     with pytest.raises(WorkbenchError, match=message):
         FluidTestbed(**settings)
-
-
-def test_the_identity_tells_apart_what_sees_other_numbers():
-    fluid = FluidTestbed()
-    slow = replace(preset("q1"), live_mb=200.0)
-    others = [
-        replace(fluid, **change)
-        for change in ({"seed": 1}, {"noise": 0.2}, {"step_s": 0.25}, {"models": (preset("q1"),)}, {"models": (slow,)})
-    ]
-    assert len({fluid.identity, *(other.identity for other in others)}) == 6
-    assert FluidTestbed().identity == fluid.identity

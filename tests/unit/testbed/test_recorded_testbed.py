@@ -32,7 +32,7 @@ def test_it_sustains_up_to_the_recorded_rate_and_no_more(rate):
             assert judge(run.observe(100.0)).verdict == verdict
 
 
-def test_repeats_come_in_the_order_of_the_table():
+def test_repeats_come_in_the_order_of_the_table_which_is_part_of_the_testbed():
     testbed = RecordedTestbed(TABLE)
     rates = [estimate(testbed).rate for _ in range(3)]
     assert rates[0] == pytest.approx(1000.0, rel=0.011)
@@ -41,6 +41,14 @@ def test_repeats_come_in_the_order_of_the_table():
     with RecordedTestbed(TABLE).deploy("q1", budget(), repeat=1) as run:
         run.set_rate(1080.0)
         assert judge(run.observe(20.0)).verdict == "sustained"
+
+    def identity(*rows):
+        return RecordedTestbed(rows).identity
+
+    first, repeat, other = RecordedRate(512, 2, 1000.0), RecordedRate(512, 2, 1100.0), RecordedRate(512, 8, 4000.0)
+    assert identity(first, repeat, other) == identity(other, first, repeat)
+    assert identity(first, repeat) != identity(repeat, first)  # the order of repeats counts
+    assert identity(first) != identity(repeat)
 
 
 def test_what_is_not_in_the_table_is_refused_with_the_nearest():
@@ -55,16 +63,13 @@ def test_what_is_not_in_the_table_is_refused_with_the_nearest():
     assert [testbed.count("q1", budget(slots=slots)) for slots in (2, 8)] == [2, 1]
 
 
-def test_a_table_of_several_queries():
+def test_a_table_of_several_queries_and_a_file_with_columns_of_its_own(tmp_path):
     testbed = RecordedTestbed([RecordedRate(512, 2, 10.0, "q1"), RecordedRate(512, 2, 20.0, "q2")])
     with testbed.deploy("nexmark:q2", budget()) as run:
         run.set_rate(19.0)
         assert judge(run.observe(100.0)).verdict == "sustained"
     with pytest.raises(WorkbenchError, match="has no query 'q3'; it has q1, q2"), testbed.deploy("q3", budget()):
         pass
-
-
-def test_a_file_with_columns_of_its_own(tmp_path):
     path = tmp_path / "runs.csv"
     path.write_text("query,mb_per_worker,n,seen\nq1,8192,2,1000\nq1,8192,2,1100.5\nq2,16384,3,5e6\n")
     testbed = RecordedTestbed.from_csv(path, memory="mb_per_worker", slots="n", rate="seen", memory_unit_mb=1 / 16)
@@ -96,13 +101,3 @@ def test_a_file_with_a_fault_is_refused(tmp_path, text, message):
         path.write_text(text)
     with pytest.raises(WorkbenchError, match=message):
         RecordedTestbed.from_csv(path)
-
-
-def test_another_table_is_another_testbed():
-    def identity(*rows):
-        return RecordedTestbed(rows).identity
-
-    first, repeat, other = RecordedRate(512, 2, 1000.0), RecordedRate(512, 2, 1100.0), RecordedRate(512, 8, 4000.0)
-    assert identity(first, repeat, other) == identity(other, first, repeat)
-    assert identity(first, repeat) != identity(repeat, first)  # the order of repeats counts
-    assert identity(first) != identity(repeat)

@@ -1,17 +1,31 @@
-"""Key frequencies as a value, and what ``workbench keys`` says of them."""
+"""Key frequencies as a value, counted with Arrow as in plain Python, and what ``workbench keys`` says of them."""
 
 import csv
+import itertools
+import json
 import math
+import struct
+from collections import Counter
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from parquet_rows import stored
 
+from workbench import cli
 from workbench.cli import keys
+from workbench.cli.console import BAD_INPUT, DONE
 from workbench.errors import WorkbenchError
-from workbench.workload import Dataset, EventClock, KeyFrequencies, prepare
+from workbench.workload import Dataset, EventClock, KeyFrequencies, count_keys_here, joined_shares, prepare
+from workbench.workload import keys as counting
+from workbench.workload.columns import can_hash, spark_hash
 from workbench.workload.keys import _keys
 
 EXACT = KeyFrequencies(
@@ -144,3 +158,212 @@ def test_bad_values_are_named(change, text):
     given = {"column": "k", "records": 3, "missing": 2, "keys": ("a", "b"), "counts": (2, 1), "distinct": 2}
     with pytest.raises(WorkbenchError, match=text):
         KeyFrequencies(**(given | change))
+
+
+BITS = 0xFFFFFFFF
+
+
+def murmur3(words, length, seed=42):
+    """Murmur3 of 32 bits in plain Python, of signed words."""
+    state = seed & BITS
+    for word in words:
+        k = (word & BITS) * 0xCC9E2D51 & BITS
+        k = (k << 15 | k >> 17) & BITS
+        state ^= k * 0x1B873593 & BITS
+        state = ((state << 13 | state >> 19) & BITS) * 5 + 0xE6546B64 & BITS
+    state ^= length
+    state = (state ^ state >> 16) * 0x85EBCA6B & BITS
+    state = (state ^ state >> 13) * 0xC2B2AE35 & BITS
+    state ^= state >> 16
+    return state - (1 << 32) if state >> 31 else state
+
+
+def plain_hash(key, kind):
+    """Spark's hash of one key in plain Python."""
+    if isinstance(key, str):
+        text = key.encode()
+        whole = len(text) - len(text) % 4
+        words = [int.from_bytes(text[at : at + 4], "little") for at in range(0, whole, 4)]
+        return murmur3([*words, *(byte - 256 * (byte > 127) for byte in text[whole:])], len(text))
+    if isinstance(key, Decimal):
+        key, kind = int(key.scaleb(kind.scale)), pa.int64()
+    elif isinstance(key, float):
+        small = kind == pa.float32()
+        key = struct.unpack("i" if small else "q", struct.pack("f" if small else "d", key or 0.0))[0]
+        kind = pa.int32() if small else pa.int64()
+    elif isinstance(key, datetime):
+        key, kind = (key - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1), pa.int64()
+    elif isinstance(key, date):
+        key, kind = (key - date(1970, 1, 1)).days, pa.int32()
+    if kind == pa.int64():
+        return murmur3([key & BITS, key >> 32], 8)
+    return murmur3([int(key)], 4)
+
+
+def test_the_hash_is_that_of_sparks_documentation():
+    """``hash('ABC')``, ``hash('ABC', 'DEF')`` and ``hash('Spark', array(123), 2)``, as Spark's functions show them."""
+    abc = spark_hash(pa.array(["ABC"]))
+    assert abc.tolist() == [-757602832]
+    assert spark_hash(pa.array(["DEF"]), abc).tolist() == [599895104]
+    spark = spark_hash(pa.array([123], pa.int32()), spark_hash(pa.array(["Spark"])))
+    assert spark_hash(pa.array([2], pa.int32()), spark).tolist() == [-1321691492]
+
+
+COLUMNS = {
+    "text": (pa.string(), st.text(max_size=11)),
+    "long": (pa.int64(), st.integers(-(1 << 63), (1 << 63) - 1)),
+    "int": (pa.int32(), st.integers(-(1 << 31), (1 << 31) - 1)),
+    "short": (pa.int16(), st.integers(-(1 << 15), (1 << 15) - 1)),
+    "flag": (pa.bool_(), st.booleans()),
+    "double": (pa.float64(), st.floats(allow_nan=False)),
+    "float": (pa.float32(), st.floats(allow_nan=False, width=32)),
+    "day": (pa.date32(), st.dates()),
+    "time": (pa.timestamp("us", "UTC"), st.datetimes(timezones=st.just(UTC))),
+    "amount": (pa.decimal128(18, 2), st.decimals(-(10**15), 10**15, places=2)),
+}
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+@given(data=st.data())
+def test_every_type_is_hashed_as_in_plain_python(kind, data):
+    typed, values = COLUMNS[kind]
+    keys = data.draw(st.lists(values, max_size=8))
+    assert can_hash(typed)
+    array = pa.array(["before", *keys] if kind == "text" else keys, typed)
+    array = array.slice(1) if kind == "text" else array
+    assert spark_hash(array).tolist() == [plain_hash(key, typed) for key in keys]
+
+
+def skewed(rows, seed=3):
+    return np.random.default_rng(seed).zipf(1.3, rows) % 5000
+
+
+@pytest.mark.parametrize(
+    ("write", "typed", "missing"),
+    [
+        ("parquet", pa.int64(), 7),
+        ("parquet", pa.int32(), 0),
+        ("parquet", pa.dictionary(pa.int32(), pa.string()), 7),
+        ("csv", pa.int64(), 7),
+        ("csv", pa.string(), 7),
+        ("jsonl", pa.string(), 7),
+        ("folder", pa.int64(), 0),
+    ],
+)
+def test_the_count_is_that_of_plain_python(tmp_path, monkeypatch, write, typed, missing):
+    monkeypatch.setattr(counting, "MOST_EXACT", 6000)  # several sums on the way
+    text = pa.types.is_dictionary(typed) or typed == pa.string()
+    keys = [f"c{one}" if text else int(one) for one in skewed(30_000)] + [None] * missing
+    table = pa.table({"amount": range(len(keys)), "customer": pa.array(keys, pa.string() if text else typed)})
+    place = tmp_path / f"orders.{write}"
+    if write == "csv":
+        pa.csv.write_csv(table, place)
+    elif write == "jsonl":
+        place.write_text(
+            "".join(f'{{"customer": {"null" if one is None else repr(one)}}}\n'.replace("'", '"') for one in keys)
+        )
+    elif write == "folder":
+        place.mkdir()
+        for part in range(3):
+            pq.write_table(table.slice(10_000 * part, 10_000), place / f"{part}.parquet")
+    else:
+        pq.write_table(table.set_column(1, "customer", table["customer"].cast(typed)), place)
+    found = count_keys_here(Dataset.at(str(place)), "customer", top=50, partitions=[1, 8, 200])
+    counts = Counter(one for one in keys if one is not None)
+    expected = sorted(counts.items(), key=lambda pair: (-pair[1], str(pair[0])))[:50]
+    assert list(zip(found.keys, found.counts, strict=True)) == [(str(key), count) for key, count in expected]
+    assert (found.records, found.missing, found.distinct) == (30_000, missing, len(counts))
+    assert (found.method, found.count_error, found.distinct_deviation) == ("exact", 0, 0.0)
+    hashed = pa.string() if text else pa.int64() if write == "csv" else typed
+    for many in (1, 8, 200):
+        spread = Counter()
+        for key, count in counts.items():
+            spread[plain_hash(key, hashed) % many] += count
+        assert found.partition_shares[many] == tuple(spread[part] / 30_000 for part in range(many))
+
+
+def test_an_empty_text_of_a_csv_file_is_missing_unless_it_is_quoted(tmp_path):
+    (tmp_path / "x.csv").write_text('shop,city\na,NA\n,NA\n"",Ulm\n')
+    found = count_keys_here(Dataset.at(str(tmp_path / "x.csv")), "shop")
+    assert (found.keys, found.missing) == (("", "a"), 1)
+    assert count_keys_here(Dataset.at(str(tmp_path / "x.csv")), "city").keys == ("NA", "Ulm")
+
+
+def test_zeros_are_one_key_and_so_is_what_is_no_number(tmp_path):
+    values = pa.array([0.0, -0.0, float("nan"), -float("nan"), 1.5])
+    found = count_keys_here(stored(tmp_path, {"x": values}), "x")
+    assert dict(zip(found.keys, found.counts, strict=True)) == {"0.0": 2, "nan": 2, "1.5": 1}
+
+
+@pytest.mark.parametrize(
+    ("column", "method", "change"),
+    [
+        ("nested", "auto", {}),
+        ("bytes", "auto", {}),
+        ("long", "sketch", {}),
+        ("long", "auto", {"HERE_BYTES": 10}),
+        ("long", "auto", {"MOST_EXACT": 2}),
+    ],
+)
+def test_spark_counts_what_is_left(tmp_path, monkeypatch, column, method, change):
+    for name, value in change.items():
+        monkeypatch.setattr(counting, name, value)
+    data = stored(tmp_path, {"nested": [[1], [2], [3]], "bytes": [b"a", b"b", b"c"], "long": [1, 2, 3]})
+    assert count_keys_here(data, column, method=method) is None
+
+
+@pytest.fixture
+def no_spark(monkeypatch):
+    monkeypatch.setattr(keys, "batch_session", lambda: pytest.fail("Spark was started"))
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_the_command_counts_a_file_without_spark_and_refuses_a_mistyped_column_at_once(tmp_path, capsys):
+    (tmp_path / "orders.csv").write_text("customer_id\n" + "c0\n" * 2 + "".join(f"c{n}\n" for n in range(1, 9)))
+    assert cli.main(["keys", str(tmp_path / "orders.csv"), "customer_id"]) == DONE
+    assert "More than 5 tasks do not raise the rate" in capsys.readouterr().out
+    for method in ("auto", "exact", "sketch"):
+        assert cli.main(["keys", str(tmp_path / "orders.csv"), "custmer_id", "--method", method]) == BAD_INPUT
+        said = capsys.readouterr().err
+        assert "no column 'custmer_id'; its columns are customer_id. Did you mean 'customer_id'?" in said
+
+
+def test_a_column_without_a_key_is_refused(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n1,\n2,\n")
+    with pytest.raises(WorkbenchError, match="Column 'b' has no key in any of its 2 rows"):
+        count_keys_here(Dataset.at(str(tmp_path / "x.csv")), "b")
+
+
+@given(st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=30), min_size=2, max_size=3))
+def test_the_shares_of_a_join_are_those_of_its_rows_one_by_one(sides):
+    counted = [
+        KeyFrequencies("k", len(one), 0, *zip(*Counter(map(str, one)).most_common(), strict=True), len(set(one)))
+        for one in sides
+    ]
+    rows = Counter(str(row[0]) for row in itertools.product(*sides) if len(set(row)) == 1)
+    if not rows:
+        with pytest.raises(WorkbenchError, match="listed in every input"):
+            joined_shares(counted)
+        return
+    found = joined_shares(counted)
+    assert found == pytest.approx({key: count / rows.total() for key, count in rows.items()})
+    assert list(found.values()) == sorted(found.values(), reverse=True)
+
+
+def test_a_key_of_both_inputs_of_a_study_is_said_to_multiply(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name, hot in (("orders", 20), ("payments", 30)):
+        stored(tmp_path, {"shop": ["a"] * hot + [f"s{n}" for n in range(100 - hot)]}, name=name)
+    (tmp_path / "jobs.py").write_text("def both(orders, payments):\n    return orders.join(payments, 'shop')\n")
+    (tmp_path / "s.yaml").write_text(
+        "query: jobs:both\ninputs: {orders: {dataset: orders.parquet}, payments: {dataset: payments.parquet}}\n"
+        "targets: [100]\nslots: [1, 2]\nmemory_mb: [1024]\n"
+    )
+    assert cli.main(["keys", "s.yaml", "shop"]) == DONE
+    said = " ".join(capsys.readouterr().out.split())
+    assert "'a' has 20 % of the rows of orders and 30 % of the rows of payments" in said
+    assert "89.6 % of the rows of their join" in said  # 600 of 670 pairs
+    assert cli.main(["keys", "s.yaml", "shop", "--json"]) == DONE
+    found = json.loads(capsys.readouterr().out)
+    assert found["joined"]["a"] == pytest.approx(600 / 670)
+    assert found["inputs"]["payments"]["hottest_share"] == pytest.approx(0.3)

@@ -45,11 +45,16 @@ def test_event_time_advances_with_due_time_not_with_the_wall_clock_or_at_a_fixed
     assert made.last_us - made.first_us == 20_000_000
 
 
-def test_a_new_command_flushes_the_queue():
+def test_a_new_command_flushes_the_queue_and_a_rate_of_zero_releases_nothing():
     behind = releases(Command(1, 100.0, 200), [10, 20])[-1]
     assert behind.queue == 800
     fresh = next_release(Command(2, 50.0, 100), behind, {"n": behind.last, "us": behind.last_us}, 21)
     assert (fresh.records, fresh.queue, fresh.due, fresh.first) == (100, 0, 100, behind.last)
+    assert [one.records for one in releases(Command(1, 0.0, 0), [1, 2])] == [0, 0]
+    made = releases(Command(1, None, 500), [10, 13])
+    assert [one.records for one in made] == [500, 500]
+    assert made[1].due == 1000
+    assert made[1].last_us - made[1].first_us == 3_000_000
 
 
 @pytest.mark.parametrize("fixed", [0.0, 0.25, 0.4])
@@ -79,14 +84,6 @@ def test_a_rate_begins_with_an_interval_of_rows_on_a_trigger_and_one_between_two
     assert release(tmp_path, START, lambda: 10.2, wall=lambda: wall_s + 0.2) == made
 
 
-def test_rate_zero_releases_nothing_and_as_much_as_fits_counts_as_due_and_follows_the_wall_clock():
-    assert [one.records for one in releases(Command(1, 0.0, 0), [1, 2])] == [0, 0]
-    made = releases(Command(1, None, 500), [10, 13])
-    assert [one.records for one in made] == [500, 500]
-    assert made[1].due == 1000
-    assert made[1].last_us - made[1].first_us == 3_000_000
-
-
 @given(st.floats(0.1, 1e6), st.floats(0.1, 10), st.lists(st.floats(0.01, 30), min_size=1, max_size=30))
 def test_no_row_is_lost_or_made_up(rate, interval, gaps):
     cap = max(1, round(rate * interval))
@@ -99,13 +96,16 @@ def test_no_row_is_lost_or_made_up(rate, interval, gaps):
     assert all(later.first == earlier.last for earlier, later in itertools.pairwise(made))
 
 
-def test_two_readers_of_one_batch_get_the_same_rows(tmp_path):
+def test_a_command_is_replaced_whole_and_both_readers_of_one_batch_get_the_same_rows(tmp_path):
     write_command(tmp_path, Command(1, 100.0, 200))
     first = release(tmp_path, START, lambda: 10.0)
     second = release(tmp_path, START, lambda: 10.3)
     assert second == first
     third = release(tmp_path, {"n": first.last, "us": first.last_us}, lambda: 12.0)
     assert third.first == first.last
+    write_command(tmp_path, Command(2, None, 7))
+    assert json.loads((tmp_path / "control.json").read_text())["max_records"] == 7
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["control.json", "releases.jsonl"]
 
 
 def test_a_reader_goes_on_where_it_was_if_spark_does_not_say_where(tmp_path):
@@ -124,10 +124,3 @@ def test_releases_are_read_as_they_are_written_and_half_a_line_waits(tmp_path):
     read, offset = read_releases(tmp_path)
     assert read == [one]
     assert read_releases(tmp_path, offset) == ([], offset)
-
-
-def test_a_command_is_replaced_whole(tmp_path):
-    write_command(tmp_path, Command(1, 100.0, 200))
-    write_command(tmp_path, Command(2, None, 7))
-    assert json.loads((tmp_path / "control.json").read_text())["max_records"] == 7
-    assert [path.name for path in tmp_path.iterdir()] == ["control.json"]

@@ -28,8 +28,7 @@ from workbench.testbed.spark.cluster import (
     describe_workers,
     remove,
 )
-from workbench.testbed.spark.driver.session import end_session, last_line, start_session
-from workbench.testbed.spark.driver.spec import DeploymentSpec
+from workbench.testbed.spark.driver.session import DeploymentSpec, end_session, last_line, start_session
 from workbench.workload import Generator
 
 if TYPE_CHECKING:
@@ -54,10 +53,7 @@ class Finding:
 
 
 def look_at(cluster: Cluster, budget: Budget) -> tuple[Finding, ...]:
-    """Examine whether `cluster` offers executors for `budget` on which a query can be measured.
-
-    Nothing is left on the cluster. What is found first to be unfit is the last that is looked at.
-    """
+    """Examine whether a query can be measured on `budget` of `cluster`, up to the first needed thing that is unfit."""
     try:
         count, _ = cluster.executors(budget)
         cluster.check_here()
@@ -109,13 +105,10 @@ def _steps(cluster: Cluster, budget: Budget, folder: Path) -> "Iterator[tuple[st
             name="doctor",
             build=lambda stream: stream,
             generator=cast("Generator", None),  # nothing is read
-            output_mode="append",
             budget=budget,
             cluster=cluster,
             folder=folder,
             disk=folder,
-            quota=None,
-            warmup_cap_s=0.0,
             source_partitions=budget.slots,
             state_partitions=budget.slots,
         )

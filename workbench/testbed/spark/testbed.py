@@ -32,13 +32,16 @@ from workbench.testbed.spark.driver.process import (
     keeping,
     partitions,
 )
-from workbench.testbed.spark.driver.session import divide_memory
-from workbench.testbed.spark.driver.spec import DeploymentSpec, Writes
+from workbench.testbed.spark.driver.session import DeploymentSpec, Writes, divide_memory
 from workbench.testbed.spark.machine.broker import topic_next_to
-from workbench.testbed.spark.machine.connector import connector_jars, connector_version, package_jars, sink_packages
-from workbench.testbed.spark.machine.java import find_java
-from workbench.testbed.spark.machine.limits import GROUPS, PREFIX, describe, outer_limit, usable_cores
-from workbench.testbed.spark.machine.quota import CpuQuota
+from workbench.testbed.spark.machine.java import (
+    connector_jars,
+    connector_version,
+    find_java,
+    package_jars,
+    sink_packages,
+)
+from workbench.testbed.spark.machine.quota import GROUPS, PREFIX, CpuQuota, describe, outer_limit, usable_cores
 from workbench.workload import ENCODED, Dataset, Generator, Query, Replay, kafka, prepare, prepare_inputs, schema_of
 
 # The driver needs CPU time too: at most this share of the machine's cores becomes slots.
@@ -55,30 +58,22 @@ class SparkTestbed:
 
     Parameters
     ----------
-    cluster
-        Where the executors run; None: one executor JVM on this machine.
     slot_cpus
         ``"auto"`` applies the budget's cpus as a CPU quota if this machine permits it, and otherwise refuses fractions
         of a core. ``"cores"`` requires whole cores and sets no quota. Without effect on a cluster.
-    warmup_cap_s
-        A deployment runs without a quota until its code is compiled, at most this many seconds.
     asked_rate
         Highest rate that will be tested, records/s, if no maximum is looked for: code that would sustain it is
         warm enough, and the source alone is measured only if a rate is not sustained. 0: a maximum is looked for.
-    settings
-        What the job brings along: Spark's settings, packages, jars, files.
-    progress
-        Called with one line of text at each step of a deployment.
     check_owner
         Called several times a second while Spark works; an exception that it raises ends the deployment.
     """
 
-    cluster: Cluster | None = None
+    cluster: Cluster | None = None  # where the executors run; None: one executor JVM on this machine
     slot_cpus: Literal["auto", "cores"] = "auto"
-    warmup_cap_s: float = WARMUP_CAP_S
+    warmup_cap_s: float = WARMUP_CAP_S  # longest time without a quota, in which the code is compiled
     asked_rate: float = 0.0
-    settings: JobSettings = field(default_factory=JobSettings)
-    progress: Callable[[str], None] = field(default=lambda _: None)
+    settings: JobSettings = field(default_factory=JobSettings)  # what the job brings along
+    progress: Callable[[str], None] = field(default=lambda _: None)  # gets a line of text at each step of a deployment
     check_owner: Callable[[], None] = field(default=go_on)
     kind = "spark"
 
@@ -101,10 +96,7 @@ class SparkTestbed:
         return ()
 
     def check(self, budget: Budget) -> None:
-        """Refuse a budget that this machine, or any cluster, cannot provide, before anything starts.
-
-        Also where the archive of a cluster's packages, or what the job brings along, is missing.
-        """
+        """Refuse a budget that cannot be had, or files of a job or cluster that are missing, before anything starts."""
         divide_memory(replace(budget, slots=self.cluster.executor_slots) if self.cluster else budget)
         self.settings.check_here()
         sink_packages(self.settings)
@@ -242,7 +234,11 @@ class SparkTestbed:
                 ours.callback(quota.remove)
             disk = folder = Path(tempfile.mkdtemp(prefix=PREFIX))
             ours.callback(shutil.rmtree, disk, ignore_errors=True)
-            if _memory_folder():
+            in_memory = False
+            with suppress(OSError):
+                free = shutil.disk_usage(_MEMORY_FOLDER).free
+                in_memory = os.access(_MEMORY_FOLDER, os.W_OK) and free >= _MEMORY_NEEDED
+            if in_memory:
                 folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_MEMORY_FOLDER))
                 ours.callback(shutil.rmtree, folder, ignore_errors=True)
             else:
@@ -273,15 +269,10 @@ class SparkTestbed:
             named = zip(query.inputs, generator, strict=True)
             shares = [f"{one.name} {units.percent(of.rows / of.period)}" for one, of in named if of.period]
             facts["inputs"] = f"{', '.join(shares)} of the rate, released in the order of their event times"
-        facts["checkpoint"] = self._keeps(in_memory=in_memory)
+        facts["checkpoint"] = "in memory" if in_memory else "on this machine's disk"
+        if place := self.cluster.checkpoint if self.cluster else self.settings.checkpoint:  # which is not named
+            facts["checkpoint"] = place.partition(":")[0] if self.cluster or is_uri(place) else "in a folder of the job"
         return facts
-
-    def _keeps(self, *, in_memory: bool) -> str:
-        """Describe where checkpoints are, without the name of the place."""
-        named = self.cluster.checkpoint if self.cluster else self.settings.checkpoint
-        if not named:
-            return "in memory" if in_memory else "on this machine's disk"
-        return named.partition(":")[0] if self.cluster or is_uri(named) else "in a folder of the job"
 
     def _places(self, own: str) -> dict[str, str]:
         """Name a folder for the deployment `own` in each place that the job writes into, by the study's key."""
@@ -356,13 +347,6 @@ def _rows_of(query: Query, disk: Path, progress: Callable[[str], None]) -> Gener
         )
     columns = [column for column in schema if column.name != kafka.HEADERS]
     return TopicRows(query.topic, pa.schema(columns, schema.metadata), connector_jars(progress))
-
-
-def _memory_folder() -> bool:
-    try:
-        return os.access(_MEMORY_FOLDER, os.W_OK) and shutil.disk_usage(_MEMORY_FOLDER).free >= _MEMORY_NEEDED
-    except OSError:
-        return False
 
 
 def remove_stale_groups(base: Path = GROUPS) -> None:

@@ -20,7 +20,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from workbench.checks import require
-from workbench.workload.nexmark.draws import Draw, Draws, Integers, below
 from workbench.workload.nexmark.pools import (
     AUCTION_FIXED_BYTES,
     BID_FIXED_BYTES,
@@ -32,7 +31,11 @@ from workbench.workload.nexmark.pools import (
     PERSON_FIXED_BYTES,
     POOL_SIZE,
     STATES,
+    Draw,
+    Draws,
     ExtraPool,
+    Integers,
+    below,
     extra_bounds,
     pools,
 )
@@ -79,19 +82,13 @@ class NexmarkGenerator:
         return SCHEMA
 
     def batches(self, first: int, last: int, clock: EventClock) -> Iterator[pa.RecordBatch]:
-        """Events `first` to `last` (exclusive) in the order of emission.
-
-        An event's event time is the clock's time for its place before shuffling, minus its delay if it is late.
-        """
+        """Events `first` to `last` (exclusive) as emitted; times are in the order before shuffling, less delays."""
         for start in range(first, last, BATCH_ROWS):
             yield _batch(np.arange(start, min(start + BATCH_ROWS, last), dtype=np.int64), clock, self.settings)
 
 
 def events(first: int, last: int, settings: NexmarkSettings = DEFAULTS) -> pa.Table:
-    """Nexmark events `first` to `last` (exclusive), 10,000 in a second of event time, with the columns of `SCHEMA`.
-
-    Raises WorkbenchError if `first` is negative or above `last`.
-    """
+    """Nexmark events `first` to `last` (exclusive), 10,000 in a second of event time, with the columns of `SCHEMA`."""
     require(
         0 <= first <= last, f"The range of Nexmark events is {first} to {last}; it must satisfy 0 <= first <= last."
     )

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from workbench.checks import require
-from workbench.workload.nexmark.draws import Draws
+from workbench.workload.nexmark.pools import Draws
 from workbench.workload.query import EventClock
 
 if TYPE_CHECKING:
@@ -140,10 +140,7 @@ def _with_images(batch: pa.RecordBatch, images: list[bytes], side: pa.Array) -> 
 
 
 def build_inference(rows: "DataFrame") -> "DataFrame":
-    """Read the digits on images: decode and transform, resize and compress, infer, with a shuffle in between.
-
-    Stateless. The model is trained here, once, and travels to the workers with the last stage.
-    """
+    """Read the digits on images, stateless: decode and transform, shuffle, resize and compress, shuffle, infer."""
     model = trained_model()
 
     def inferred(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

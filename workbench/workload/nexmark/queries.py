@@ -11,6 +11,7 @@ import difflib
 import json
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from workbench.errors import WorkbenchError
@@ -21,7 +22,7 @@ from workbench.workload.query import Query
 
 if TYPE_CHECKING:
     import pandas as pd
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.state import GroupState
 
 WINDOW = "10 seconds"
@@ -159,27 +160,17 @@ def build_q8(rows: "DataFrame") -> "DataFrame":
     )
 
 
-def build_q11(rows: "DataFrame") -> "DataFrame":
-    """Count the bids of each bidder's session, which ends after 10 s without a bid; with its start and end."""
-    from pyspark.sql import functions as f  # noqa: PLC0415
+def build_q11(rows: "DataFrame", window: str = "session_window") -> "DataFrame":
+    """Count the bids of each bidder's session, which ends after 10 s without a bid; with its start and end.
 
-    return _bids_per_bidder(rows, f.session_window(EVENT_TIME, WINDOW))
-
-
-def build_q11_tumbling(rows: "DataFrame") -> "DataFrame":
-    """Count the bids of each bidder in tumbling windows of 10 s: q11 without sessions, for comparison."""
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
-    return _bids_per_bidder(rows, f.window(EVENT_TIME, WINDOW))
-
-
-def _bids_per_bidder(rows: "DataFrame", window: "Column") -> "DataFrame":
+    The `window` named ``window`` is a tumbling one of 10 s: q11 without sessions, for comparison.
+    """
     from pyspark.sql import functions as f  # noqa: PLC0415
 
     return (
         rows.where(f.col("event_type") == BID)
         .withWatermark(EVENT_TIME, WATERMARK_DELAY)
-        .groupBy(window.alias("span"), f.col("bid.bidder").alias("bidder"))
+        .groupBy(getattr(f, window)(EVENT_TIME, WINDOW).alias("span"), f.col("bid.bidder").alias("bidder"))
         .agg(f.count("*").alias("bid_count"))
         .select("bidder", "bid_count", f.col("span.start").alias("starttime"), f.col("span.end").alias("endtime"))
     )
@@ -253,7 +244,7 @@ _BUILDS: "dict[str, Callable[[DataFrame], DataFrame]]" = {
     "q6": build_q6,
     "q8": build_q8,
     "q11": build_q11,
-    "q11:tumbling": build_q11_tumbling,
+    "q11:tumbling": partial(build_q11, window="window"),
     "inference": build_inference,
 }
 _UNBOUNDED = frozenset({"q3"})
@@ -261,10 +252,7 @@ NAMES = tuple(_BUILDS)  # the queries of the catalogue
 
 
 def query(name: str, settings: NexmarkSettings = DEFAULTS) -> Query:
-    """Return a query of the catalogue, named ``"nexmark:"`` and `name`, with its generator.
-
-    The inference pipeline, whose rows are images, uses the seed of `settings` only.
-    """
+    """Return the query ``"nexmark:"`` and `name` with its generator; the one of images uses only the settings' seed."""
     if name not in _BUILDS:
         near = difflib.get_close_matches(name, NAMES, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "."

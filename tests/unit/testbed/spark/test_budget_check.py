@@ -11,7 +11,7 @@ from workbench.errors import WorkbenchError
 from workbench.testbed import SparkTestbed
 from workbench.testbed.spark.driver.process import partitions
 from workbench.testbed.spark.driver.session import divide_memory
-from workbench.testbed.spark.machine.limits import outer_limit
+from workbench.testbed.spark.machine.quota import outer_limit
 
 
 def test_memory_is_divided_between_state_and_heap():

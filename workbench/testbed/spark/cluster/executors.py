@@ -15,8 +15,7 @@ from py4j.protocol import Py4JError
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.records import Executor, Machine
-from workbench.testbed.spark.cluster.conf import SLOTS
-from workbench.testbed.spark.cluster.settings import Cluster, asked
+from workbench.testbed.spark.cluster.settings import SLOTS, Cluster, asked
 from workbench.testbed.spark.cluster.storage import cause_of
 
 if TYPE_CHECKING:

@@ -1,17 +1,23 @@
-"""What must be known about a cluster to measure on it, and the executors that a budget becomes there."""
+"""What must be known about a cluster to measure on it, and the executors and Spark settings of a budget there."""
 
 import hashlib
 import ipaddress
+import math
+import os
 import re
 import socket
+import sys
+import uuid
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from workbench import bounds, units
 from workbench.checks import within
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
-from workbench.records import Executor, check_place
-from workbench.testbed.spark.cluster import environment as environments
+from workbench.records import ENVIRONMENT_PYTHON, Executor, as_environment, check_place
+from workbench.testbed.spark.cluster.storage import check_name, check_there, digest
 
 LOCAL = "local"
 _ADDRESS = re.compile(r"spark://[\w.\-]+:\d{1,5}(,[\w.\-]+:\d{1,5})*")
@@ -56,34 +62,24 @@ class Cluster:
 
     Parameters
     ----------
-    master
-        ``spark://HOST:PORT``, ``k8s://https://HOST:PORT`` or ``yarn``.
     checkpoint
         Folder for checkpoints that the driver and all executors reach, as a URI of Spark's file systems: ``hdfs:``,
         ``s3a:``, or ``file:`` for a shared mount.
-    executor_slots
-        Slots of one executor; a budget's slots must be a multiple.
     python
         Python interpreter of the executors: a path that exists there and here, or a name on their ``PATH``; None: the
         path of this one.
     environment
         Archive of the executors' Python and its packages, on this machine: ``.tar.gz``, ``.tgz`` or ``.zip``, as
         conda-pack and venv-pack make it. None: what the workers have.
-    driver_host
-        Address at which the executors reach this machine; None: the one from which it reaches the master.
-    event_log
-        Folder, as a URI, to which each deployment's event log is copied at its end; None: it is not kept.
-    allocation_s
-        Longest wait for executors, and for each of their Python workers to start, seconds.
     """
 
-    master: str
+    master: str  # spark://HOST:PORT, k8s://https://HOST:PORT or yarn
     checkpoint: str = ""
-    executor_slots: int = 1
+    executor_slots: int = 1  # slots of one executor; a budget's slots must be a multiple
     python: str | None = None
-    driver_host: str | None = None
-    event_log: str | None = None
-    allocation_s: float = 120.0
+    driver_host: str | None = None  # address at which executors reach this machine; None: as it reaches the master
+    event_log: str | None = None  # URI of a folder to which each deployment's event log is copied; None: not kept
+    allocation_s: float = 120.0  # longest wait for executors, and for each of their Python workers, to start, seconds
     environment: str | None = None
 
     def __post_init__(self) -> None:
@@ -102,7 +98,7 @@ class Cluster:
                 f"An executor has {self.executor_slots} slots; it must have at least 1.", settings=("executor_slots",)
             )
         if self.environment is not None:
-            environments.check_name(self.environment, self.python)
+            check_name(self.environment, self.python)
         within("allocation_s", self.allocation_s, bounds.LEAST_S, bounds.SECONDS, "seconds", ends="[]")
 
     @property
@@ -113,7 +109,7 @@ class Cluster:
     @property
     def identity(self) -> str:
         """What a measurement depends on, without the address: reports show no names of machines."""
-        packed = [] if self.environment is None else [environments.digest(self.environment)]
+        packed = [] if self.environment is None else [digest(self.environment)]
         named = "\n".join((self.master, self.checkpoint, self.python or "", *packed))
         many = f"{self.executor_slots} slot{'s' * (self.executor_slots > 1)}"
         return f"{self.kind} cluster {hashlib.sha256(named.encode()).hexdigest()[:8]}, executors of {many}"
@@ -126,7 +122,7 @@ class Cluster:
     def check_here(self) -> None:
         """Refuse files for the executors that are missing on this machine."""
         if self.environment is not None:
-            environments.check_there(self.environment)
+            check_there(self.environment)
 
     def check_place(self, name: str, place: str | None) -> None:
         """Refuse a place, of the setting `name`, that the executors cannot reach by its name."""
@@ -204,3 +200,90 @@ def asked(count: int, executor: Executor) -> str:
     return (
         f"{count} executor{'s' * (count != 1)} of {cores} core{'s' * (cores != 1)} and {executor.heap_mb:,} MB of heap"
     )
+
+
+SLOTS = {
+    "standalone": "cores that a standalone cluster counts but does not limit",
+    "kubernetes": "cores that Kubernetes limits (CPU limit equal to the request)",
+    "yarn": "cores that YARN counts but does not limit",
+}
+"""What a slot's cores are, by the kind of cluster; Kubernetes alone has hard limits."""
+
+_POD = "spark.kubernetes.driver.pod.name"
+
+
+def cluster_conf(cluster: Cluster, budget: Budget, address: str | None) -> dict[str, str]:
+    """Return the settings that differ from those of a deployment on this machine."""
+    count, executor = cluster.executors(budget)
+    bound = {"spark.driver.bindAddress": address} if address else {}
+    host = {"spark.driver.host": cluster.driver_host or address or ""}
+    settings = {"spark.cores.max": str(count * executor.millicores // 1000)}
+    if cluster.kind == "kubernetes":
+        settings = kubernetes(cluster, budget)
+    elif cluster.kind == "yarn":
+        settings = yarn(cluster, budget)
+    if cluster.environment is not None:
+        archives = "spark.yarn.dist.archives" if cluster.kind == "yarn" else "spark.archives"
+        settings |= {
+            archives: as_environment(str(Path(cluster.environment).resolve())),
+            "spark.pyspark.python": ENVIRONMENT_PYTHON,
+            "spark.pyspark.driver.python": sys.executable,
+        }
+    return {
+        **bound,
+        **(host if any(host.values()) else {}),
+        "spark.executor.instances": str(count),
+        "spark.executor.cores": str(executor.millicores // 1000),
+        "spark.executor.memory": f"{executor.heap_mb}m",
+        "spark.task.cpus": str(int(budget.profile.cpus)),
+        "spark.dynamicAllocation.enabled": "false",
+        "spark.speculation": "false",
+        # A busy worker starts Python slowly; Spark reads whole seconds only.
+        "spark.python.authenticate.socketTimeout": f"{math.ceil(cluster.allocation_s)}s",
+        **settings,
+    }
+
+
+def yarn(cluster: Cluster, budget: Budget, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return what YARN needs in addition; its default calculator counts memory only, so cores are counters."""
+    if not {"HADOOP_CONF_DIR", "YARN_CONF_DIR"} & environment.keys():
+        raise WorkbenchError(
+            "The master is 'yarn', but neither HADOOP_CONF_DIR nor YARN_CONF_DIR is set. Set one of them to the folder "
+            "of your cluster's client configuration."
+        )
+    _, executor = cluster.executors(budget)
+    return {"spark.submit.deployMode": "client", "spark.executor.memoryOverhead": f"{executor.overhead_mb}m"}
+
+
+def kubernetes(cluster: Cluster, budget: Budget) -> dict[str, str]:
+    """Return what Kubernetes needs in addition: its pods are requested as a plan exports them."""
+    _, executor = cluster.executors(budget)
+    return {
+        "spark.submit.deployMode": "client",
+        "spark.executor.memoryOverhead": f"{executor.overhead_mb}m",
+        "spark.kubernetes.executor.request.cores": f"{executor.millicores}m",
+        "spark.kubernetes.executor.limit.cores": f"{executor.millicores}m",
+        "spark.kubernetes.executor.podNamePrefix": f"workbench-{uuid.uuid4().hex[:8]}",
+    }
+
+
+def owner(
+    given: Callable[[str], str | None],
+    environment: Mapping[str, str] = os.environ,
+    namespace: Path = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace"),
+) -> dict[str, str]:
+    """Return the setting by which Kubernetes collects the executors with the pod that this process runs in."""
+    pod = environment.get("HOSTNAME") if "KUBERNETES_SERVICE_HOST" in environment else None
+    if not pod or given(_POD) or not namespace.is_file():
+        return {}
+    here = namespace.read_text(encoding="utf-8").strip()
+    return {_POD: pod} if here == (given("spark.kubernetes.namespace") or "default") else {}
+
+
+def merged_with_yours(cluster: Cluster, given: Callable[[str], str | None], java_options: str) -> dict[str, str]:
+    """Return the settings that depend on those of your ``spark-defaults.conf``."""
+    options = "spark.executor.extraJavaOptions"
+    return {
+        options: " ".join(filter(None, (given(options), java_options))),
+        **(owner(given) if cluster.kind == "kubernetes" else {}),
+    }

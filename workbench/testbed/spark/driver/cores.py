@@ -18,7 +18,7 @@ from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.speed import CoreSpeed, CoreTimer
 from workbench.testbed.spark.driver.live import now_s
-from workbench.testbed.spark.driver.spec import DeploymentSpec, slot_cores
+from workbench.testbed.spark.driver.session import DeploymentSpec, slot_cores
 from workbench.testbed.spark.machine.disturbance import Load, load, session_processes
 from workbench.testbed.spark.machine.quota import family, pin, pin_family, threads_cpu_s
 
@@ -77,10 +77,7 @@ class Cores:
             self.limit(quota=True)
 
     def divide(self) -> None:
-        """Pin the slots to their cores, and everything else to the other cores if there are any.
-
-        This waits until the code is warm, because the driver, the executor and their compilers are busiest before.
-        """
+        """Pin the slots to their cores, all else to others if any; once the code is warm, as all are busiest before."""
         executor = self._executor
         if executor is None:
             return

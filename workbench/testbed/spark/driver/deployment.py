@@ -44,14 +44,10 @@ from workbench.testbed.spark.driver.cores import (
     lost_executor,
 )
 from workbench.testbed.spark.driver.feed import BrokerWatch, TopicRows
-from workbench.testbed.spark.driver.live import POLL_S, CompletedBatch, Meter, now_s
+from workbench.testbed.spark.driver.live import LEAST_BATCH_ROWS, POLL_S, CompletedBatch, Meter, first_rows, now_s
 from workbench.testbed.spark.driver.process import LEFT
-from workbench.testbed.spark.driver.queries import Queries
-from workbench.testbed.spark.driver.ramp import LEAST_BATCH_ROWS, first_rows
-from workbench.testbed.spark.driver.session import end_session, last_line, start_session
-from workbench.testbed.spark.driver.source_and_sink import NOTHING, SourceAlone, compare, write_cost
-from workbench.testbed.spark.driver.spec import DeploymentSpec, Turn
-from workbench.testbed.spark.driver.warming import warm_code
+from workbench.testbed.spark.driver.queries import NOTHING, Queries, SourceAlone, compare, warm_code, write_cost
+from workbench.testbed.spark.driver.session import DeploymentSpec, Turn, end_session, last_line, start_session
 from workbench.testbed.spark.log.event_log import EventLog
 from workbench.testbed.spark.log.operators import (
     check_read,
@@ -141,19 +137,18 @@ class Driver:
         self._live = self._queries.start(spec, "query", interval_s=spec.budget.interval_s)
         self._live.expect(rows)
         java = str(spark._jvm.java.lang.System.getProperty("java.version"))  # type: ignore[union-attr]  # noqa: SLF001
-        facts = {"spark": spark.version, "java": java, "begun": self._begun(rows)}
+        facts = {
+            "spark": spark.version,
+            "java": java,
+            "begun": (self._source.profile(spec.budget), rows / spec.budget.interval_s),
+        }
         return facts | ({"machine": self._machine} if self._machine else {})
-
-    def _begun(self, rows: int) -> tuple[SourceProfile, float]:
-        """Return what is known when a turn begins: the source's profile, and the rate to expect from the warm code."""
-        budget = self._spec.budget
-        return self._source.profile(budget), rows / budget.interval_s
 
     def turn(self, turn: Turn) -> tuple[SourceProfile, float]:
         """Start the query again on `turn`'s budget in the same executor: its code stays warm, its state begins empty.
 
         Tasks that sleep hold the slots that the budget does not have. The first batches have as many rows as fitted
-        when the same budget had its last turn.
+        when the same budget had its last turn. Returns the source's profile, and the rate to expect.
         """
         assert self._spark is not None  # noqa: S101 - for the type checker
         self._turns += 1
@@ -176,12 +171,11 @@ class Driver:
         self._fastest = 0.0
         self._live = self._queries.start(spec, f"query{self._turns}", interval_s=turn.budget.interval_s)
         self._live.expect(rows)
-        return self._begun(rows)
+        return self._source.profile(turn.budget), rows / turn.budget.interval_s
 
     def rate(self, rate: float) -> None:
         """Command `rate` records/s."""
-        wanted = self._fastest if math.isinf(rate) else rate
-        if self._source.doubtful(wanted, self._spec.budget, self._scans()):
+        if self._source.doubtful(self._fastest if math.isinf(rate) else rate, self._spec.budget, self._scans()):
             self._queries.drain(self._live)
             self._profile(self._live.rows_fitting)
         if math.isinf(rate) and self._live.feed.restarts:
@@ -215,10 +209,7 @@ class Driver:
         self._interference.wait(self._live.commanded_rate, most_s, self._queries.tick, others)
 
     def observe(self, seconds: float, again: bool = False) -> Observation:
-        """Wait `seconds`, and longer if needed for enough complete batches; report these batches.
-
-        Where a topic runs out of records meanwhile, it is read again from its earliest offset, and observed again once.
-        """
+        """Report the whole batches of `seconds`, or more if too few; a topic that runs out is observed again, once."""
         live, spec = self._live, self._spec
         begin = now_s()
         cap = begin + max(60.0, seconds + 30 * spec.budget.interval_s)
@@ -226,8 +217,7 @@ class Driver:
         before, periods, compiled_s = self._load(), self._cores.periods(), self._cores.all_compilers_s()
 
         def window() -> list[CompletedBatch]:
-            fresh = live.done[seen:]
-            return [done for done in fresh if done.release.at_s >= begin and done.release.epoch == epoch]
+            return [one for one in live.done[seen:] if one.release.at_s >= begin and one.release.epoch == epoch]
 
         self._interference.sample()
         while now_s() < begin + seconds or (len(window()) < LEAST_BATCHES + 1 and now_s() < cap):
@@ -251,14 +241,15 @@ class Driver:
         elapsed = chosen[-1].release.at_s - chosen[0].release.at_s if chosen else 0.0
         logs = chosen[1:]
         labels = fullest_labels(live.done) if live.done else None
-        overhead_rate = overhead(live.done)
         operators, samples = operator_metrics(
-            logs, elapsed, self._cpus, self._source.cost, labels, overhead_rate=overhead_rate
+            logs, elapsed, self._cpus, self._source.cost, labels, overhead_rate=overhead(live.done)
         )
-        self._check_executor()
+        # An executor that was replaced is cold, and outside the quota.
+        if self._gone() or (self._executor is not None and executor_process(self._spark) != self._executor):
+            raise self._lost()
         check_read(spec.name, logs)
-        passed = bound[0] - periods[0]
-        used_up = (bound[1] - periods[1]) / passed if spec.quota and passed else None
+        passed, throttled = (now - then for now, then in zip(bound, periods, strict=True))
+        used_up = throttled / passed if spec.quota and passed else None
         disturbance = replace(after.disturbance_since(before), slowdown=slower, open=1 - (used_up or 0.0))
         rate = live.commanded_rate
         observation = Observation(
@@ -298,11 +289,11 @@ class Driver:
 
     def end(self) -> None:
         """Stop the queries and the session."""
+        if hasattr(self, "_held"):
+            self._held.release()
+        if hasattr(self, "_queries"):
+            self._queries.stop()
         if self._spark is not None:
-            if hasattr(self, "_held"):
-                self._held.release()
-            if hasattr(self, "_queries"):
-                self._queries.stop()
             self._end_session(self._spark)
 
     def serve(self) -> None:
@@ -312,21 +303,10 @@ class Driver:
                 self._queries.pump()
             verb, value = self._connection.recv()
             try:
-                result = getattr(self, verb)(value)
+                answer = "result", getattr(self, verb)(value)
             except WorkbenchError as error:
-                self._connection.send(("error", error))
-            else:
-                self._connection.send(("result", result))
-
-    @property
-    def on_cluster(self) -> bool:
-        """Whether the slots are not on this machine."""
-        return self._spec.cluster is not None
-
-    def jvm_said(self) -> str:
-        """Return the last line that Spark's JVM has written."""
-        log = self._spec.folder / "jvm.log"
-        return last_line(log.read_text(errors="replace")) if log.exists() else ""
+                answer = "error", error
+            self._connection.send(answer)
 
     def _await_cluster(self) -> None:
         """Wait for the cluster's executors, check that state reaches them, and ship the code and the data."""
@@ -339,16 +319,16 @@ class Driver:
         if spec.cluster.event_log:
             check_log_folder(spark, spec.cluster.event_log)
         spark.sparkContext.addPyFile(str(pack(spec.folder)))
-        rows = spec.generator
-        shipped = tuple(map(self._ship, rows)) if isinstance(rows, tuple) else self._ship(rows)
-        self._spec = replace(spec, generator=shipped)
 
-    def _ship(self, rows: Any) -> Any:  # noqa: ANN401 - what the feed takes
-        """Copy the file of a data set to the executors."""
-        if not isinstance(rows, Replay) or self._spark is None:
-            return rows
-        self._spark.sparkContext.addFile(rows.path)
-        return Shipped(replace(rows, path=Path(rows.path).name), rows.schema())
+        def shipped(rows: Any) -> Any:  # noqa: ANN401 - what the feed takes
+            """Copy the file of a data set to the executors."""
+            if not isinstance(rows, Replay):
+                return rows
+            spark.sparkContext.addFile(rows.path)
+            return Shipped(replace(rows, path=Path(rows.path).name), rows.schema())
+
+        rows = spec.generator
+        self._spec = replace(spec, generator=tuple(map(shipped, rows)) if isinstance(rows, tuple) else shipped(rows))
 
     def _let_pass(self) -> None:
         if self._connection.poll(POLL_S):
@@ -393,17 +373,12 @@ class Driver:
         self._say(f"measuring the source alone{' again' * self._source.known}")
         self._source.measure(self._queries, self._spec, rows, self._cores.unlimited, self._cores.at_once)
 
-    def _check_executor(self) -> None:
-        """Refuse the observation if an executor was replaced: the new one is cold and outside the quota."""
-        if self._gone() or (self._executor is not None and executor_process(self._spark) != self._executor):
-            raise self._lost()
-
     def _gone(self) -> bool:
         """Whether the executor, or one of the cluster's, has ended."""
         return bool(self._events.lost) if self._executor is None else not psutil.pid_exists(self._executor)
 
     def _lost(self) -> WorkbenchError:
-        return lost_executor(self._spec.name, self._events.lost, on_cluster=self.on_cluster)
+        return lost_executor(self._spec.name, self._events.lost, on_cluster=self._spec.cluster is not None)
 
     def _wait(self) -> None:
         self._let_pass()  # during an observation the owner sends nothing and only closes the pipe
@@ -441,20 +416,22 @@ def _load(data: bytes) -> DeploymentSpec:
     return spec
 
 
-def _refused(said: str, *, on_cluster: bool) -> WorkbenchError:
+def _refused(error: Exception, spec: DeploymentSpec | None) -> WorkbenchError:
     """Return the error for a JVM that ended or refused; on a cluster, the slots' memory is not this machine's."""
-    remedy = (
-        "Run the same again; 'workbench doctor --master' shows what may be missing"
-        if on_cluster
-        else "Free memory, then run the same again; 'workbench doctor' shows what else may be missing"
-    )
+    log = spec.folder / "jvm.log" if spec else None
+    last = last_line(log.read_text(errors="replace")) if log and log.exists() else ""
+    said = " ".join(filter(None, (str(error).split("\n", 1)[0].rstrip("."), last)))
+    remedy = "Free memory, then run the same again; 'workbench doctor' shows what else may be missing"
+    if spec and spec.cluster:
+        remedy = "Run the same again; 'workbench doctor --master' shows what may be missing"
     return WorkbenchError(f"Spark's driver JVM ended or refused: {said}. {remedy}.")
 
 
 def main(descriptor: int) -> None:
     """Serve the deployment that is specified over the pipe `descriptor`."""
     connection = Connection(descriptor)
-    driver = None
+    driver: Driver | None = None
+    spec: DeploymentSpec | None = None
     try:
         spec = _load(connection.recv_bytes())
         driver = Driver(connection, spec)
@@ -465,9 +442,7 @@ def main(descriptor: int) -> None:
     except WorkbenchError as error:
         connection.send(("error", error))
     except (Py4JError, PySparkRuntimeError, ConnectionRefusedError) as error:
-        last = driver.jvm_said() if driver is not None else ""  # the query's module may have started a separate Spark
-        said = " ".join(filter(None, (str(error).split("\n", 1)[0].rstrip("."), last)))
-        connection.send(("error", _refused(said, on_cluster=driver is not None and driver.on_cluster)))
+        connection.send(("error", _refused(error, spec)))
     except Exception:  # noqa: BLE001 - the owner shows it
         connection.send(("crash", traceback.format_exc()))
     finally:

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from workbench import units
 from workbench.errors import WorkbenchError
-from workbench.testbed.spark.log.batches import BatchLog
+from workbench.testbed.spark.log.event_log import BatchLog
 from workbench.testbed.spark.machine.broker import offsets_of
 from workbench.workload import ENCODED, Command, Release, read_releases, write_command
 from workbench.workload.kafka import COLUMNS, VALUE, Topic, client_settings, field_of, java_settings
@@ -160,7 +160,7 @@ class TopicFeed:
             )
         several = _SEVERAL * self._wanted if self._command.rate is None else self._wanted
         enough = max(several, min(_PROBE_S * (self._command.rate or 0.0), whole / 2))
-        fresh = self.exhausted or not self._reached or self._left() < enough
+        fresh = self.exhausted or not self._reached or sum(self._sizes()) < enough
         if not fresh and any(self._reached.get(number, low) < low for number, (low, _) in self._ends.items()):
             raise overtaken(self._topic.url)
         if fresh:
@@ -177,7 +177,7 @@ class TopicFeed:
         for number, high in latest.items():
             self._ends[number] = self._ends.get(number, (0, 0))[0], high
         self._reached = end
-        self.exhausted = self._left() < self._wanted
+        self.exhausted = sum(self._sizes()) < self._wanted
         command, before = self._command, self._last
         if command is None or log.batch_id <= self._ready_after:
             return None
@@ -213,9 +213,6 @@ class TopicFeed:
     def _held(self) -> float:
         """Records per offset, as seen so far."""
         return self._records / self._offsets if self._offsets else 1.0
-
-    def _left(self) -> int:
-        return sum(self._sizes())
 
     def _sizes(self) -> list[int]:
         return [high - self._reached.get(number, low) for number, (low, high) in self._ends.items()]

@@ -1,27 +1,93 @@
-"""One streaming query under load, inside the driver process."""
+"""One streaming query under load, inside the driver process, and how many rows its next batch gets.
+
+Batches soon last one trigger interval. While the code is cold, or the query is light, rows hardly matter to the seconds
+of a batch, and its size leaps. Where rows matter, the line through the last batches says how many fill the interval.
+"""
 
 import math
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import QueryError, WorkbenchError
 from workbench.metrics import Batch
 from workbench.testbed.spark.cluster import names_in, remove
 from workbench.testbed.spark.driver.feed import ReplayFeed, TopicFeed, overtaken
-from workbench.testbed.spark.driver.ramp import DAMPED, GROWTH, LEAST_BATCH_ROWS, fitting_rows
-from workbench.testbed.spark.driver.spec import Writes
-from workbench.testbed.spark.log.batches import BatchLog
-from workbench.testbed.spark.log.event_log import EventLog
-from workbench.testbed.spark.log.operators import not_read
+from workbench.testbed.spark.driver.session import Turn, Writes
+from workbench.testbed.spark.log.event_log import BatchLog, EventLog
+from workbench.testbed.spark.log.operators import line, not_read
 from workbench.testbed.spark.machine.quota import CpuQuota, family, process_cpu_s
 from workbench.workload import Command, Release
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+LEAST_BATCH_ROWS = 10
+MEMORY = 6  # batches behind the fitted line
+LEAP, GROWTH, DAMPED = 8.0, 2.0, 1.25
+"""Largest growth from one batch to the next: while rows hardly matter, where they matter, and after a full batch."""
+
+_CLEARLY = 1.2  # batch sizes that differ by this factor show the cost of a row
+_HARDLY = 0.25  # share of a batch's seconds for its rows, up to which they hardly matter
+_NEARLY = 0.8  # of the interval; a batch that takes more is almost long enough
+_SMALLER = 2 / 3  # of a first size that overran the interval: the next batch shows the cost of its rows
+
+
+def fitting_rows(seen: Sequence[tuple[int, float]], interval_s: float) -> int:
+    """Return the number of rows with which the next batch lasts one interval.
+
+    The size leaps eightfold while the rows of the last batch took at most a quarter of it. Once a batch of about this
+    size has filled the interval it grows in small steps, because what a leap adds to the state makes the query slow
+    when it leaves again.
+    """
+    records, seconds = seen[-1]
+    filled = any(took >= interval_s and records / GROWTH <= rows <= GROWTH * records for rows, took in seen)
+    last = seen[-MEMORY:]
+    smallest, largest = min(rows for rows, _ in last), max(rows for rows, _ in last)
+    if largest <= _CLEARLY * smallest:  # one size: its rows may take all of its seconds, or none
+        factor = interval_s / max(seconds, 1e-3)
+        if filled:
+            return _bounded(records * min(DAMPED, max(_SMALLER, factor) if len(seen) == 1 else factor))
+        return _bounded(records * min(LEAP, 2 * factor if factor > DAMPED else factor))
+    cost = line(last)
+    rows_s = cost.per_record_s * records
+    fewer = [took for rows, took in last if _CLEARLY * rows < records]
+    more = [took for rows, took in last if rows > records]
+    free = seconds < _NEARLY * interval_s and max(more, default=0.0) < interval_s
+    if free and fewer and seconds <= median(fewer):  # rows cost less than the scatter of batches
+        return _bounded(LEAP * records)
+    if rows_s <= _HARDLY * seconds and (seconds < _NEARLY * interval_s or cost.fixed_s >= interval_s):
+        # Rows for at most one further interval, by a line whose slope may be too small by the scatter of batches.
+        most = records + interval_s / max(cost.per_record_s, 1e-12)
+        return _bounded(min(LEAP * records, most))
+    if cost.fixed_s < interval_s:
+        wanted = (interval_s - cost.fixed_s) / cost.per_record_s
+    else:
+        wanted = records * interval_s / seconds
+    growth = DAMPED if filled else max(GROWTH, interval_s / seconds)  # as if rows took all of the seconds
+    return _bounded(min(growth * records, max(records / GROWTH, wanted)))
+
+
+def _bounded(rows: float) -> int:
+    return max(LEAST_BATCH_ROWS, int(rows))
+
+
+def first_rows(turn: Turn, fitted: Mapping[Turn, int]) -> int:
+    """Return the rows of a turn's first batches: those `fitted` at its last end, or of the nearest in proportion."""
+    if turn in fitted:
+        return fitted[turn]
+
+    def share(other: Turn) -> float:
+        budget, known = turn.budget, other.budget
+        return budget.cpus * budget.interval_s / (known.cpus * known.interval_s)
+
+    nearest = min(fitted, key=lambda other: abs(math.log(share(other))))
+    return _bounded(fitted[nearest] * min(1.0, share(nearest)))
+
 
 POLL_S = 0.05
 FIRST_BATCH_ROWS = 2_000
@@ -41,13 +107,10 @@ MOST_UNREAD = 3  # consecutive batches that read none of the released rows: the 
 
 @dataclass
 class Meter:
-    """CPU seconds of the executor between batches: in total, and its Python workers alone.
-
-    Of executors on a cluster, which are not processes of this machine, they are not known.
-    """
+    """CPU seconds of the executor between batches: in total, and its Python workers alone."""
 
     quota: CpuQuota | None
-    executor: int | None
+    executor: int | None  # None on a cluster, whose processes are not seen
     _used: float = 0.0
     _python: float = 0.0
 
@@ -83,10 +146,7 @@ class CompletedBatch(BatchLog):
 
 @dataclass
 class LiveQuery:
-    """A running query and its feed, which is the rate-limited source by default.
-
-    `Queries.pump` gives it its batches. At an unlimited rate it adapts the batch size until they last one interval.
-    """
+    """A running query and its feed; at an unlimited rate, batches grow or shrink until they last one interval."""
 
     name: str
     folder: Path
@@ -121,50 +181,43 @@ class LiveQuery:
         output_mode: str,
     ) -> None:
         """Build the query on its feed and start it at rate 0."""
-        self.folder.mkdir()
-        self.command(0.0)
-        self._mode, self._spark = output_mode, spark
-        self._frame = lambda: self._built(build, spark, rows, partitions)
-        frame = self._frame()
-        if not self.feed.restarts:
-            self._run(frame)
-
-    def _built(
-        self,
-        build: "Callable[..., DataFrame]",
-        spark: "SparkSession",
-        rows: Any,  # noqa: ANN401
-        partitions: int,
-    ) -> "DataFrame":
         from pyspark.sql import DataFrame  # noqa: PLC0415 - only the driver process loads Spark
 
-        try:
-            streams = self.feed.streams(spark, rows, partitions)
-        except Exception as error:
-            raise QueryError(
-                f"The data of query {self.name!r} cannot be read by Spark: {_first_line(error)}. "
-                "Use column types that Spark has, or convert the data to Parquet."
-            ) from error
-        try:
-            frame = build(*streams)
-        except QueryError:  # a script reports what it lacks
-            raise
-        except Exception as error:
-            raise QueryError(
-                f"The function of query {self.name!r} failed while it built the query: {_first_line(error)}. "
-                "It is called with the streaming input DataFrame and must return a DataFrame; "
-                f"the input's columns are {'; '.join(', '.join(stream.columns) for stream in streams)}."
-            ) from error
-        if not isinstance(frame, DataFrame):
-            raise QueryError(
-                f"The function of query {self.name!r} returned {type(frame).__name__}; it must return a DataFrame."
-            )
-        if not frame.isStreaming:
-            raise QueryError(
-                f"Query {self.name!r} has no streaming plan: its result does not read from the DataFrame it was given. "
-                "Build it from the function's argument."
-            )
-        return frame
+        def built() -> "DataFrame":
+            try:
+                streams = self.feed.streams(spark, rows, partitions)
+            except Exception as error:
+                raise QueryError(
+                    f"The data of query {self.name!r} cannot be read by Spark: {_first_line(error)}. "
+                    "Use column types that Spark has, or convert the data to Parquet."
+                ) from error
+            try:
+                frame = build(*streams)
+            except QueryError:  # a script reports what it lacks
+                raise
+            except Exception as error:
+                raise QueryError(
+                    f"The function of query {self.name!r} failed while it built the query: {_first_line(error)}. "
+                    "It is called with the streaming input DataFrame and must return a DataFrame; "
+                    f"the input's columns are {'; '.join(', '.join(stream.columns) for stream in streams)}."
+                ) from error
+            if not isinstance(frame, DataFrame):
+                raise QueryError(
+                    f"The function of query {self.name!r} returned {type(frame).__name__}; it must return a DataFrame."
+                )
+            if not frame.isStreaming:
+                raise QueryError(
+                    f"Query {self.name!r} has no streaming plan: its result does not read from the DataFrame it was "
+                    "given. Build it from the function's argument."
+                )
+            return frame
+
+        self.folder.mkdir()
+        self.command(0.0)
+        self._mode, self._spark, self._frame = output_mode, spark, built
+        frame = built()
+        if not self.feed.restarts:
+            self._run(frame)
 
     def _run(self, frame: "DataFrame") -> None:
         from pyspark.errors import PySparkException  # noqa: PLC0415

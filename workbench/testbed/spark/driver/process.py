@@ -21,13 +21,10 @@ from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.metrics import Observation, SourceProfile
 from workbench.records import Machine
-from workbench.testbed.spark.driver.session import last_line
-from workbench.testbed.spark.driver.spec import Turn
+from workbench.testbed.spark.driver.session import Turn, last_line
 from workbench.testbed.spark.machine.quota import CpuQuota
 
-LEFT = "left by the workbench: "
-"""Prefix of a line of the driver's output that names what it could not clean up."""
-
+LEFT = "left by the workbench: "  # prefix of a line of the driver's output that names what it could not clean up
 ENDS_S, ENDS_ON_CLUSTER_S = 30.0, 120.0
 """Longest time for a driver to end; on a cluster, checkpoints are removed and a log may be copied over the network."""
 

@@ -21,13 +21,9 @@ def _session(leader: int) -> list[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with suppress(OSError):
-                if os.getsid(int(entry.name)) == leader and "Z" not in _state(entry):
+                if os.getsid(int(entry.name)) == leader and _alive(int(entry.name)):
                     found.append(int(entry.name))
     return found
-
-
-def _state(process: Path) -> str:
-    return (process / "stat").read_text().rsplit(")", 1)[1].split()[0]
 
 
 def _kill(leader: int, groups: list[Path]) -> None:
@@ -44,13 +40,13 @@ def _kill(leader: int, groups: list[Path]) -> None:
             with suppress(OSError):
                 os.kill(pid, wanted)
         end = time.monotonic() + GRACE_S
-        while time.monotonic() < end and any(Path(f"/proc/{pid}").exists() and _alive(pid) for pid in left):
+        while time.monotonic() < end and any(map(_alive, left)):
             time.sleep(0.05)
 
 
 def _alive(pid: int) -> bool:
     try:
-        return _state(Path(f"/proc/{pid}")) != "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
         return False
 

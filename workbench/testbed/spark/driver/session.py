@@ -1,13 +1,18 @@
-"""Start and end Spark: the session of one deployment, inside its driver process, and one for counting data at rest."""
+"""What is deployed, as it crosses the pipe to the driver process once, and the Spark session that it gets there.
 
+A second kind of session, in this process, reads data at rest.
+"""
+
+import math
 import os
 import re
 import secrets
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -18,22 +23,109 @@ from workbench import units
 from workbench.dataflow import Budget
 from workbench.defaults import LEAST_HEAP_MB
 from workbench.errors import WorkbenchError
-from workbench.records import JOINED, MEASURED, Executor, JobSettings, state_settings
+from workbench.records import FUNCTION, JOINED, MEASURED, NOOP, Executor, JobSettings, state_settings
 from workbench.redaction import VARIABLE
 from workbench.testbed.spark.cluster import Cluster, check_room, cluster_conf, merged_with_yours, refused, stand_in
-from workbench.testbed.spark.driver.spec import DeploymentSpec
-from workbench.testbed.spark.machine.connector import bring, load_here
-from workbench.testbed.spark.machine.java import find_java
-from workbench.testbed.spark.machine.local_files import WITHOUT_FORKS, compile_into
+from workbench.testbed.spark.driver.feed import TopicRows
+from workbench.testbed.spark.machine.java import WITHOUT_FORKS, bring, compile_into, find_java, load_here
+from workbench.testbed.spark.machine.quota import CpuQuota
+from workbench.workload import Generator
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+_CATALOG, _ICEBERG = "workbench", "org.apache.iceberg.spark.SparkCatalog"
+
+
+@dataclass(frozen=True)
+class Writes:
+    """Where the queries of a deployment write."""
+
+    kind: str = NOOP  # a key of `workbench.records.MODES`
+    place: str = ""  # a folder of the deployment, as Hadoop names it, or the address of a topic
+    call: Callable[..., Any] | None = None  # called by ``foreachBatch``, with `place` if there is one
+    options: Mapping[str, str] = field(default_factory=dict)  # options of Spark's sink
+
+    @property
+    def folder(self) -> str:
+        """The folder that is removed with the deployment; "" if there is none."""
+        return "" if self.kind == "kafka" else self.place
+
+    def folder_of(self, name: str) -> str:
+        """Name the folder of the query `name`; "" if it has none."""
+        return self.folder and f"{self.folder}/{name}"
+
+    def begin(self, writer: "DataStreamWriter", spark: "SparkSession", name: str) -> "StreamingQuery":
+        """Start the query `name` of `writer`, which writes to a place of its own."""
+        own = self.folder_of(name)
+        if self.kind == FUNCTION and self.call is not None:
+            return writer.foreachBatch(partial(self.call, place=own) if own else self.call).start()
+        writer = writer.format(self.kind).options(**self.options)
+        if self.kind == "iceberg":
+            for key, value in {"": _ICEBERG, ".type": "hadoop", ".warehouse": self.folder}.items():
+                spark.conf.set(f"spark.sql.catalog.{_CATALOG}{key}", value)
+            return writer.toTable(f"{_CATALOG}.measured.{name}")
+        return (writer.option("path", own) if own else writer).start()
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A smaller or equal budget with a turn in a warm deployment, and its numbers of partitions."""
+
+    budget: Budget
+    source_partitions: int
+    state_partitions: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeploymentSpec(Turn):
+    """What to deploy, its folders, and the turn that it begins with.
+
+    `folder` is in memory if the machine permits it, so that batches do not include the latency of its disk.
+    """
+
+    name: str
+    build: "Callable[..., DataFrame]"
+    generator: Generator | TopicRows | tuple[Generator, ...]
+    output_mode: str = "append"
+    cluster: Cluster | None = None
+    folder: Path  # of checkpoint, logs and control files
+    disk: Path  # of shuffle files, and state beyond RocksDB's memory
+    quota: CpuQuota | None = None
+    warmup_cap_s: float = 0.0
+    asked_rate: float = 0.0  # see `SparkTestbed`
+    checkpoints: str = ""  # folder of its own for checkpoints, on a cluster and where the job says so
+    settings: JobSettings = field(default_factory=JobSettings)
+    jars: tuple[str, ...] = ()  # of the job and its packages, on this machine
+    inputs: tuple[str, ...] = ()  # their names, where `generator` is several
+    connector: tuple[str, ...] = ()  # jars of Kafka's connector, if used
+    writes: Writes = field(default_factory=Writes)
+
+    @property
+    def places(self) -> dict[str, str]:
+        """Folders of the deployment that are removed with it, by the key of a study that they are in."""
+        return {key: place for key, place in (("sink", self.writes.folder), ("checkpoint", self.checkpoints)) if place}
+
+    @property
+    def slot_cores(self) -> frozenset[int]:
+        """Cores that the slots run on, of those that this process may use."""
+        return slot_cores(self.budget, os.sched_getaffinity(0))
+
+
+def slot_cores(budget: Budget, allowed: Iterable[int]) -> frozenset[int]:
+    """Cores that the slots of `budget` run on: the fewest of `allowed` that hold them, lowest numbers first.
+
+    On more cores, tasks that share one core's quota would run at once or in turns by chance. At once, they slow each
+    other down if the cores are threads of one physical core or share its caches.
+    """
+    return frozenset(sorted(allowed)[: max(1, math.ceil(round(budget.cpus, 6)))])
+
 
 # A job that runs for days has all its code compiled, but a run of minutes would still interpret the code that a batch
 # calls once. So the JVM compiles code after a tenth of the usual calls.
-COMPILED_SOON = "-XX:CompileThresholdScaling=0.1"
-"""For executors: code of rows soon reaches its final speed."""
-
+COMPILED_SOON = "-XX:CompileThresholdScaling=0.1"  # for executors: code of rows soon reaches its final speed
 COMPILED_ONCE = "-XX:TieredStopAtLevel=1"
 """For the driver, whose code runs a few times a batch: the second compiler would work on it for minutes.
 
@@ -131,10 +223,7 @@ def after_start(ours: Mapping[str, str], settings: JobSettings) -> dict[str, str
 
 
 def start_session(spec: DeploymentSpec) -> "SparkSession":
-    """Start the JVM and the session; JVM output goes to ``jvm.log`` in the deployment's folder.
-
-    Without a cluster, one executor JVM starts next to the driver's, on loopback.
-    """
+    """Start the JVM, which logs to ``jvm.log``, and the session; without a cluster, with one executor JVM here."""
     import pyspark  # noqa: PLC0415 - only the driver process loads Spark
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
@@ -239,27 +328,18 @@ def end_session(spark: "SparkSession", stopped: Callable[[Any], None] = lambda _
 
 
 @contextmanager
-def _environment(**variables: str) -> "Iterator[None]":
-    """Set variables of this process's environment, and restore them at the end."""
-    before = {name: os.environ[name] for name in variables if name in os.environ}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name in variables:
-            os.environ.pop(name, None)
-        os.environ.update(before)
-
-
-@contextmanager
 def batch_session(jars: Sequence[str] = ()) -> "Iterator[SparkSession]":
-    """Yield a session in this process, on all cores, for data at rest; its output goes to a file.
+    """Yield a session with `jars` in this process, on all cores, for data at rest; its output goes to a file."""
+    from unittest.mock import patch  # noqa: PLC0415 - slow to import
 
-    `jars` are on its class path.
-    """
     with (
         tempfile.TemporaryDirectory(prefix="workbench-batch-") as folder,
-        _environment(JAVA_HOME=find_java(Path(folder)).home, PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1"),
+        patch.dict(
+            os.environ,
+            JAVA_HOME=find_java(Path(folder)).home,
+            PYSPARK_PYTHON=sys.executable,
+            SPARK_LOCAL_IP="127.0.0.1",
+        ),
     ):
         from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - importing the workbench must not import pyspark
         from pyspark.java_gateway import launch_gateway  # noqa: PLC0415

@@ -1,4 +1,3 @@
 """Topics outside of a query: a bounded sample of a topic as a data set, and a topic filled from a data set."""
 
-from workbench.testbed.spark.kafka.filling import fill
-from workbench.testbed.spark.kafka.sample import Captured, Limits, capture
+from workbench.testbed.spark.kafka.topics import Captured, Limits, capture, fill

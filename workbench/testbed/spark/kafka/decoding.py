@@ -1,6 +1,6 @@
 """Reads a range of a topic with Spark, decodes its values and writes Parquet, in a separate process.
 
-``python -m workbench.testbed.spark.kafka.decoding`` takes what `workbench.testbed.spark.kafka.sample` asks for as JSON,
+``python -m workbench.testbed.spark.kafka.decoding`` takes what `workbench.testbed.spark.kafka.topics` asks for as JSON,
 and gives what was seen as JSON. JSON gets the types that Spark infers, Avro those of ``from_avro``.
 """
 
@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 from workbench.testbed.spark.driver.feed import behind_id
 from workbench.testbed.spark.driver.process import answering
 from workbench.testbed.spark.driver.session import batch_session
-from workbench.testbed.spark.kafka.sample import LEAST_SHARE
+from workbench.testbed.spark.kafka.topics import LEAST_SHARE
 from workbench.testbed.spark.machine.broker import reason
 from workbench.workload.kafka import COLUMNS, HEADERS, VALUE, named
 

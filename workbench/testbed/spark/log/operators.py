@@ -19,10 +19,14 @@ from statistics import median
 from workbench import units
 from workbench.errors import QueryError
 from workbench.metrics import SOURCE, ExecutorPace, InputRows, OperatorMetrics, TaskSample
-from workbench.testbed.spark.log.batches import KEEPS_STATE, SCAN, BatchLog, Stage
+from workbench.testbed.spark.log.event_log import KEEPS_STATE, SCAN, BatchLog, Stage
 
 _RUN_PYTHON = ("ArrowEvalPython", "BatchEvalPython", "MapInArrow", "PythonMapInArrow", "MapInPandas")
-_KINDS = {**KEEPS_STATE, **dict.fromkeys(_RUN_PYTHON, "python")}
+_KINDS = {
+    **{name: name.lower() for name in ("Filter", "Expand", "Generate", "Sort", "MergingSessions")},
+    **KEEPS_STATE,
+    **dict.fromkeys(_RUN_PYTHON, "python"),
+}
 _PYTHON = ("python", "state")
 _KEPT = "rocksdbSstFileSize"
 
@@ -30,8 +34,7 @@ LEAST_READ = 0.99
 MOST_LATE = 0.5
 _LEAST_SHARE = 0.5  # of the mean records of an executor; with fewer, a task's fixed time would look like slowness
 
-Labels = tuple[tuple[str, ...], ...]
-"""What each stage of a batch does."""
+Labels = tuple[tuple[str, ...], ...]  # what each stage of a batch does
 
 
 @dataclass(frozen=True)
@@ -53,17 +56,9 @@ class _StageWork:
     cpu_s: float  # of all tasks, source included
 
 
-def _labels(stage: Stage) -> list[str]:
-    found: list[str] = []
-    for node in reversed(stage.nodes):
-        kind = _KINDS.get(node.name)
-        if node.name.startswith(SCAN):
-            kind = "scan"
-        if kind is None and node.name in ("Filter", "Expand", "Generate", "Sort", "MergingSessions"):
-            kind = node.name.lower()
-        if kind and kind not in found:
-            found.append(kind)
-    return found
+def _labels(stage: Stage) -> tuple[str, ...]:
+    kinds = ("scan" if node.name.startswith(SCAN) else _KINDS.get(node.name) for node in reversed(stage.nodes))
+    return tuple(dict.fromkeys(filter(None, kinds)))
 
 
 def _is_source(stage: Stage) -> bool:
@@ -72,7 +67,7 @@ def _is_source(stage: Stage) -> bool:
 
 def stage_labels(stages: Sequence[Stage]) -> Labels:
     """Return the work of each stage of a batch, as one word per node that matters."""
-    return tuple(tuple(_labels(stage)) for stage in stages)
+    return tuple(map(_labels, stages))
 
 
 def operator_names(labels: Labels) -> tuple[str, ...]:
@@ -108,10 +103,7 @@ def _work(batch: BatchLog, slot_cpus: float, overhead_rate: float | None = None)
 
 
 def fit_source(batches: Sequence[BatchLog], slot_cpus: float) -> SourceCost:
-    """Fit the cost of the source to batches, of at least two sizes, of a query that only reads it.
-
-    It is the CPU of the source's own tasks and Python workers. Other work of the executor per batch does not count.
-    """
+    """Fit the cost of a source, its own tasks' and Python workers', to batches of several sizes that only read it."""
     points = []
     for batch in batches:
         for work in _work(batch, slot_cpus, 0.0):

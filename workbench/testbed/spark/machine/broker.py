@@ -17,13 +17,10 @@ from py4j.protocol import Py4JError, Py4JJavaError
 
 from workbench.errors import WorkbenchError
 from workbench.redaction import HIDDEN, is_secret, redacted
-from workbench.testbed.spark.machine.connector import connector_jars
-from workbench.testbed.spark.machine.java import find_java
+from workbench.testbed.spark.machine.java import connector_jars, find_java
 from workbench.workload.kafka import Topic, java_settings
 
-Ends = Mapping[int, tuple[int, int]]
-"""First offset, and the one after the last, of each partition."""
-
+Ends = Mapping[int, tuple[int, int]]  # first offset, and the one after the last, of each partition
 ANSWER_MS = 10_000
 PATIENCE: Mapping[str, str] = {"default.api.timeout.ms": str(ANSWER_MS), "request.timeout.ms": str(ANSWER_MS - 1000)}
 """Settings with which the Java client waits seconds for a broker, not minutes."""

@@ -22,7 +22,7 @@ import psutil
 
 from workbench.metrics import Disturbance
 from workbench.speed import CoreSpeed, typical
-from workbench.testbed.spark.machine.limits import TICK_S, outer_limit, throttling
+from workbench.testbed.spark.machine.quota import TICK_S, outer_limit, throttling
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -110,12 +110,7 @@ def spark_batch_s(spark: "SparkSession", task_cpu_s: Callable[[], float]) -> flo
 
 @dataclass(frozen=True)
 class Load:
-    """CPU seconds since boot of all `cores`: busy in total, stolen by other virtual machines, used by us.
-
-    `slots` describes the cores on which only the executor runs for us: their number, and their seconds busy, used by
-    the executor and stolen. It is None if the driver has no core apart from the slots. The interference probe runs
-    on these cores too, for less than half a percent of the time.
-    """
+    """CPU seconds since boot of all `cores`: busy in total, stolen by other virtual machines, used by us."""
 
     at_s: float
     busy_s: float
@@ -124,6 +119,8 @@ class Load:
     cores: int
     periods: int = 0
     throttled: int = 0
+    # Of the cores on which only the executor runs for us (and the interference probe, for less than half a percent of
+    # the time): number, seconds busy, used by the executor, stolen. None if the driver has no core apart from them.
     slots: tuple[int, float, float, float] | None = None
 
     def disturbance_since(self, earlier: "Load") -> Disturbance:

@@ -1,20 +1,99 @@
-"""Slots as fractions of a core: a control group with a CPU quota around the executor.
+"""The machine here: its facts and limits, slots as fractions of its cores, and what killed deployments left behind.
 
-The group holds the executor's JVM and its Python workers. The driver stays outside, so its fixed cost per batch is not
-charged to the slots. Version 1 of Linux control groups can also move single threads, so there the JVM's compiler stays
-outside too: during a measurement it would take about a fifth of a small slot, a different share in every deployment.
+Slots that are fractions of a core share a control group with a CPU quota, which holds the executor's JVM and its Python
+workers. The driver stays outside, so its fixed cost per batch is not charged to the slots. Version 1 of Linux control
+groups can also move single threads, so there the JVM's compiler stays outside too: during a measurement it would take
+about a fifth of a small slot, a different share in every deployment.
 
 A quota is a limit, not a promise: while others use the cores, slots get less, and more so the more slots there are. So
 the slots, and the driver in a group of its own, go before the other processes of this machine.
 """
 
+import math
 import os
-from collections.abc import Collection
+import platform
+import shlex
+import tempfile
+import time
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from stat import S_ISDIR
 
-from workbench.testbed.spark.machine.limits import GROUPS, TICK_S, outer_limit, throttling
+import psutil
+
+from workbench.records import Machine
+
+GROUPS = Path("/sys/fs/cgroup")
+PREFIX = "workbench-"  # prefix of the names of folders and control groups of a deployment
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")  # unit of the CPU times that the kernel reports of processes, seconds
+
+
+def usable_cores() -> float:
+    """Cores this process may use: those it may run on, or fewer if an outer quota limits it."""
+    return min(float(len(os.sched_getaffinity(0))), outer_limit().cores)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The control group that limits this process most, and its quota in cores; inf where nothing limits it."""
+
+    folder: Path
+    cores: float
+
+
+def outer_limit(base: Path = GROUPS, own: Path = Path("/proc/self/cgroup")) -> Limit:
+    """Find what limits the CPU time of this process, such as a container's limit: its own group, or a parent of it."""
+    v1 = (base / "cpu" / "cgroup.procs").exists()
+    root = base / "cpu" if v1 else base
+    inner = root / _own_path(own, v1)
+    above = [root, *(folder for folder in (inner, *inner.parents) if root in folder.parents)]
+    return min((Limit(folder, _quota_of(folder)) for folder in above), key=lambda limit: limit.cores)
+
+
+def _own_path(own: Path, v1: bool) -> str:
+    try:
+        groups = [line.split(":", 2) for line in own.read_text().splitlines()]
+    except OSError:
+        return ""
+    paths = [path for _, names, path in groups if ("cpu" in names.split(",") if v1 else not names)]
+    return paths[0].lstrip("/") if paths and ".." not in paths[0] else ""
+
+
+def _quota_of(group: Path) -> float:
+    """Cores that a group of either version allows."""
+    with suppress(OSError, ValueError, IndexError):
+        v2 = (group / "cpu.max").read_text().split()
+        return math.inf if v2[0] == "max" else int(v2[0]) / int(v2[1])
+    with suppress(OSError, ValueError):
+        quota = int((group / "cpu.cfs_quota_us").read_text())
+        return quota / int((group / "cpu.cfs_period_us").read_text()) if quota > 0 else math.inf
+    return math.inf
+
+
+def throttling(group: Path) -> tuple[int, int]:
+    """Quota periods of a control group so far, and those in which it was throttled."""
+    stat = dict(line.split() for line in (group / "cpu.stat").read_text().splitlines())
+    return int(stat.get("nr_periods", 0)), int(stat.get("nr_throttled", 0))
+
+
+def describe() -> Machine:
+    """Return facts about the machine for reports, without host name, user or path."""
+    found: dict[str, str] = {}
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        key, _, value = line.partition(":")
+        found.setdefault(key.strip(), value.strip())
+    flags = found.get("flags")  # which exist on x86 only
+    return Machine(
+        processor=found.get("model name") or platform.processor() or platform.machine(),
+        virtual=None if flags is None else "hypervisor" in flags.split(),
+        cores=usable_cores(),
+        memory_gib=psutil.virtual_memory().total / 2**30,
+        system=f"{platform.system()} {platform.release()}",
+        facts={"Python": platform.python_version()},
+    )
+
 
 PERIOD_US = 100_000
 _PREFERRED = 16  # factor over the share of a core of other groups, and of processes outside of groups
@@ -75,10 +154,7 @@ class CpuQuota:
                 todo += children(process)
 
     def exempt(self, pid: int, names: tuple[str, ...]) -> bool:
-        """Move the threads of `pid` whose names begin with one of `names` to the driver; return whether it worked.
-
-        Version 2 keeps all threads of a process together, so there it does nothing.
-        """
+        """Move threads of `pid` named like one of `names` to the driver; False: version 2 keeps them together."""
         if not self.v1:
             return False
         for thread in threads(pid, names):
@@ -196,3 +272,44 @@ def quota_permitted() -> bool:
     except OSError:
         return False
     return True
+
+
+_YOUNG_S = 3600.0  # a younger folder may belong to a command that is still making it
+
+
+def left_over(now_s: float | None = None, places: Iterable[Path] | None = None) -> tuple[Path, ...]:
+    """Find the workbench's temporary folders and control groups that no running process names.
+
+    A folder that changed in the hour before `now_s`, seconds since 1970, is passed over. The `places` to look in are by
+    default those for temporary files, shared memory and control groups.
+    """
+    now_s = time.time() if now_s is None else now_s
+    found, commands = [], []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # of a deployment, the reaper's names its folders and its control groups
+            commands.append((process / "cmdline").read_bytes().decode("utf-8", "replace"))
+    used = "\0".join(commands)
+    known = tuple(_places() if places is None else places)
+    for place in {place.resolve(): place for place in reversed(known)}.values():  # cpu and cpuacct may be one
+        for folder in sorted(place.glob(f"{PREFIX}*")):
+            with suppress(OSError):  # gone in the meantime
+                seen = folder.lstat()
+                old = S_ISDIR(seen.st_mode) and now_s - seen.st_mtime > _YOUNG_S
+                if old and seen.st_uid == os.getuid() and str(folder) not in used:
+                    found.append(folder)
+    return tuple(found)
+
+
+def removal(found: Iterable[Path]) -> str:
+    """Return the command that removes what was found; the files of a control group go with it, and not before."""
+    commands: dict[str, list[str]] = {}
+    for path in found:
+        commands.setdefault("rmdir" if path.is_relative_to(GROUPS) else "rm -r", []).append(str(path))
+    return " && ".join(f"{command} {shlex.join(paths)}" for command, paths in commands.items())
+
+
+def _places() -> Iterator[Path]:
+    with suppress(FileNotFoundError):  # there may be no folder that can be written to
+        yield Path(tempfile.gettempdir())
+    yield Path("/dev/shm")  # noqa: S108 - looked at only
+    yield from (GROUPS, GROUPS / "cpu", GROUPS / "cpuacct", outer_limit().folder)

@@ -68,9 +68,11 @@ def test_workers_without_a_package_that_every_source_needs_are_noticed(monkeypat
         list(look_there(None))
 
 
-def test_a_cluster_needs_no_memory_of_this_machine():
-    assert "Free memory" in str(driver._refused("gone", on_cluster=False))
-    assert "refused: gone. Run the same again; 'workbench" in str(driver._refused("gone", on_cluster=True))
+def test_a_cluster_needs_no_memory_of_this_machine(tmp_path):
+    here, there = (SimpleNamespace(folder=tmp_path, cluster=one) for one in (None, STANDALONE))
+    assert "Free memory" in str(driver._refused(OSError("gone"), here))
+    (tmp_path / "jvm.log").write_text("began\nfull\n")
+    assert "refused: gone full. Run the same again; 'workbench" in str(driver._refused(OSError("gone.\nat x"), there))
 
 
 @pytest.mark.parametrize(

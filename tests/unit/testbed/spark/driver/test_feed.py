@@ -9,7 +9,7 @@ import pytest
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.driver import feed as feeds
 from workbench.testbed.spark.driver.feed import BrokerWatch, TopicFeed, TopicRows, cap_for, divided
-from workbench.testbed.spark.log.batches import BatchLog
+from workbench.testbed.spark.log.event_log import BatchLog
 from workbench.workload import Command
 
 ROWS = TopicRows("kafka://localhost:9092/orders", pa.schema([("order", pa.int64())]), ())

@@ -1,9 +1,11 @@
 """The configuration with which a deployment starts: what a job brings along, and what the testbed sets."""
 
+import os
 import re
 from pathlib import Path
 from types import SimpleNamespace
 
+import pyspark.java_gateway
 import pytest
 
 from workbench import redaction
@@ -13,9 +15,9 @@ from workbench.records import JOINED, MEASURED, OURS, JobSettings
 from workbench.study import query_of, study_from
 from workbench.study import testbed_of as asked_testbed
 from workbench.testbed import SparkTestbed
-from workbench.testbed.spark import Cluster
+from workbench.testbed.spark import Cluster, batch_session
 from workbench.testbed.spark.driver.session import after_start, at_start, spark_conf
-from workbench.testbed.spark.machine.connector import bring
+from workbench.testbed.spark.machine.java import bring
 
 BUDGET = Budget(2, SlotProfile(1, 1024))
 CLUSTER = Cluster("spark://host:7077", "hdfs://host/dir", environment="packages.zip")
@@ -68,10 +70,12 @@ def test_what_starts_a_jvm_has_no_secret_and_what_follows_has_it(monkeypatch):
     assert not re.search(ours["spark.redaction.regex"], "spark.my.thing")
 
 
-def test_without_any_nothing_changes():
+def test_without_any_nothing_changes_and_yours_may_change_what_is_exported():
     ours = conf()
     assert at_start(ours, JobSettings()) == ours
     assert after_start(ours, JobSettings()) == {}
+    yours = JobSettings(spark={"spark.sql.streaming.minBatchesToRetain": "100"})
+    assert yours.conf(MEASURED)["spark.sql.streaming.minBatchesToRetain"] == "100"
 
 
 def test_executors_fetch_jars_and_files():
@@ -124,6 +128,15 @@ def test_a_module_finds_its_py_files_here(tmp_path, monkeypatch):
     assert found == [[str(tmp_path / "lib"), str(tmp_path / "more.zip")]]
 
 
-def test_what_is_exported_of_the_testbeds_settings_may_be_changed_by_yours():
-    yours = JobSettings(spark={"spark.sql.streaming.minBatchesToRetain": "100"})
-    assert yours.conf(MEASURED)["spark.sql.streaming.minBatchesToRetain"] == "100"
+def test_the_environment_is_as_it_was(monkeypatch):
+    def refuse(*_):
+        assert os.environ["SPARK_LOCAL_IP"] == "127.0.0.1"
+        raise OSError
+
+    monkeypatch.setattr(pyspark.java_gateway, "launch_gateway", refuse)
+    monkeypatch.setenv("JAVA_HOME", os.environ.get("JAVA_HOME", ""))
+    monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
+    before = dict(os.environ)
+    with pytest.raises(OSError), batch_session():  # noqa: PT011 - the one above
+        pass
+    assert dict(os.environ) == before

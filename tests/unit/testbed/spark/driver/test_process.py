@@ -12,14 +12,11 @@ from workbench.testbed.spark.driver.live import failed_at_run_time
 from workbench.testbed.spark.driver.process import LEFT, DriverProcess, SparkRun, answer, ask_apart, ended
 
 
-def test_memory_is_the_likely_cause_and_its_last_error_is_told(tmp_path, monkeypatch):
+def test_memory_is_the_likely_cause_unless_a_package_of_the_folder_hides_an_installed_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert str(ended("")).startswith("Spark's driver process ended by itself, most likely for lack of memory; close")
     said = "at x\njava.lang.OutOfMemoryError: Java heap space\n"
     assert "itself (java.lang.OutOfMemoryError: Java heap space), most likely for lack of memory" in str(ended(said))
-
-
-def test_a_package_of_the_folder_that_hides_an_installed_one_is_named(tmp_path, monkeypatch):
     (tmp_path / "numpy").mkdir()
     (tmp_path / "numpy" / "__init__.py").touch()
     (tmp_path / "jobs.py").touch()

@@ -23,8 +23,7 @@ from event_log_lines import (
 
 from workbench.errors import WorkbenchError
 from workbench.metrics import slow_executors
-from workbench.testbed.spark.log.batches import BatchLog, Node, Stage, Task
-from workbench.testbed.spark.log.event_log import _in_order, _nodes, _shuffled_by
+from workbench.testbed.spark.log.event_log import BatchLog, Node, Stage, Task, _in_order, _nodes, _shuffled_by
 from workbench.testbed.spark.log.operators import (
     SourceCost,
     check_read,
@@ -60,16 +59,13 @@ def test_without_a_quota_useful_seconds_are_run_seconds(batch):
     assert {sample.operator for sample in samples} == {scan.operator, aggregate.operator}
 
 
-def test_the_rate_is_busyness_times_true_rate_times_tasks(batch):
+def test_the_rate_is_busyness_times_true_rate_times_tasks_and_under_a_quota_all_cpu_time_is_shared_out(batch):
     operators, _ = operator_metrics(
         [replace(batch, executor_cpu_s=0.4, python_cpu_s=0.1, quota=True)], 2.0, 0.2, SourceCost(0.01, 0.0001)
     )
     for operator in operators:
         product = operator.busyness * operator.true_processing_rate * operator.tasks
         assert product == pytest.approx(operator.records_in / 2.0)
-
-
-def test_under_a_quota_all_cpu_time_of_the_executor_is_shared_out(batch):
     operators, _ = operator_metrics(
         [replace(batch, executor_cpu_s=0.5, python_cpu_s=0.1, quota=True)], 2.0, 0.2, SourceCost(0.1, 0.0)
     )
@@ -97,19 +93,16 @@ def test_samples_bear_what_the_executor_does_per_batch_at_one_rate_for_all_batch
     ) == pytest.approx(1.0)
 
 
-def test_what_the_executor_does_besides_is_no_cost_of_the_source(batch):
-    quiet, busy = (
-        fit_source([replace(batch, executor_cpu_s=used, python_cpu_s=0.1, quota=True)], 0.2) for used in (0.4, 1.0)
-    )
-    assert quiet == busy
-
-
-def test_the_sources_cost_is_fitted_over_its_tasks_and_taken_out_of_the_scan(batch):
+def test_the_sources_cost_is_fitted_over_its_tasks_alone_and_taken_out_of_the_scan(batch):
     assert fit_source([batch], 1.0).of(150) > 0
     operators, _ = operator_metrics([batch], 2.0, 1.0, SourceCost(0.01, 0.0001))
     source, scan, _ = operators
     assert source.useful_s == pytest.approx(2 * 0.01 + 300 * 0.0001)
     assert scan.useful_s == pytest.approx(0.2 - source.useful_s)
+    quiet, busy = (
+        fit_source([replace(batch, executor_cpu_s=used, python_cpu_s=0.1, quota=True)], 0.2) for used in (0.4, 1.0)
+    )
+    assert quiet == busy
 
 
 def test_state_metrics_are_rocksdbs_and_the_state_kept_is_that_of_the_last_batch_not_a_sum(batch):
@@ -122,13 +115,10 @@ def test_state_metrics_are_rocksdbs_and_the_state_kept_is_that_of_the_last_batch
     assert aggregate.state_kept_bytes == 5000
 
 
-def test_the_line_is_exact_on_exact_points_and_never_negative():
+def test_the_line_is_exact_on_exact_points_never_negative_and_not_tilted_by_a_hiccup():
     assert line([(10, 3.0), (20, 5.0), (40, 9.0)]) == SourceCost(pytest.approx(1.0), pytest.approx(0.2))
     assert line([(10, 1.0), (20, 3.0)]).fixed_s == 0.0
     assert line([]) == SourceCost(0.0, 0.0)
-
-
-def test_a_batch_that_hiccuped_does_not_tilt_the_line():
     # seen on a real machine: the first batch took twice as long as the second of its size
     seen = [(312_500, 0.40), (312_500, 0.18), (937_500, 0.27), (937_500, 0.27), (625_000, 0.22), (625_000, 0.23)]
     assert line(seen).per_record_s == pytest.approx(0.09 / 625_000, rel=0.2)
@@ -287,37 +277,25 @@ def test_rows_backlog_and_selectivity_are_told_by_input(two_inputs):
     assert (orders.backlog, payments.backlog) == (pytest.approx(20), pytest.approx(10))
     assert (orders.operators, payments.operators) == (("1 scan filter",), ("2 scan filter",))
     assert input_rows((), [two_inputs], 0.0) == ()
-
-
-def test_the_source_gives_the_rows_of_all_inputs_once(two_inputs):
-    (found, *_), _ = operator_metrics([two_inputs], 1.0, 1.0, SourceCost())
-    assert found.records_in == found.records_out == 300
-    assert times_read(two_inputs) == 1
-    check_read("q", [two_inputs])
-
-
-def test_an_input_that_is_read_twice_or_written_to_two_places_counts_once(two_inputs):
-    again = replace(two_inputs, progress={"sources": [source(0, 200), source(1, 100), source(0, 200)]})
-    assert again.of_inputs == {0: 200, 1: 100}
-    assert times_read(again) == 2
-    twice = replace(two_inputs, progress={"sources": [source(0, 400), source(1, 200)]})
-    assert twice.of_inputs == {0: 200, 1: 100}
-
-
-def test_a_stage_that_reads_both_has_no_selectivity_of_one(two_inputs):
     both = replace(two_inputs, stages=(reading(0, 300, 300, 0, 1),))
     orders, payments = input_rows(("orders", "payments"), [both], 0.0)
     assert (orders.records, orders.selectivity, orders.operators) == (200, None, ())
     assert payments.selectivity is None
 
 
-def test_an_input_that_is_not_read_is_refused(two_inputs):
+def test_the_rows_of_all_inputs_count_once_also_if_read_twice_and_are_all_read(two_inputs):
+    (found, *_), _ = operator_metrics([two_inputs], 1.0, 1.0, SourceCost())
+    assert found.records_in == found.records_out == 300
+    assert times_read(two_inputs) == 1
+    check_read("q", [two_inputs])
+    again = replace(two_inputs, progress={"sources": [source(0, 200), source(1, 100), source(0, 200)]})
+    assert again.of_inputs == {0: 200, 1: 100}
+    assert times_read(again) == 2
+    twice = replace(two_inputs, progress={"sources": [source(0, 400), source(1, 200)]})
+    assert twice.of_inputs == {0: 200, 1: 100}
     unread = replace(two_inputs, progress={"sources": [source(0, 200)]})
     with pytest.raises(WorkbenchError, match=r"released 300 rows, but the query read 200"):
         check_read("q", [unread])
-
-
-def test_one_input_has_no_rows_of_its_own(two_inputs):
     alone = replace(
         two_inputs, progress={"sources": [{"startOffset": None, "endOffset": {"n": 300}, "numInputRows": 300}]}
     )
@@ -352,28 +330,22 @@ def executed(*stages):
     return BatchLog(0, {}, made)
 
 
-def test_a_slow_executor_is_named_with_its_host():
+def test_a_slow_executor_is_named_and_stages_are_compared_each_for_itself():
     paces = executor_paces([executed([("0", 1000, 1.0), ("1", 1000, 2.5), ("2", 1000, 1.0)])] * 3)
     assert [(one.executor, one.host) for one in paces] == [("0", "10.0.0.0"), ("1", "10.0.0.1"), ("2", "10.0.0.2")]
     assert [one.times for one in paces] == pytest.approx([2 / 3.5, 2.5, 2 / 3.5])
     (slow,) = slow_executors(paces)
     assert slow.sentence == "Executor 1 on 10.0.0.1 took 2.5 times as long as the others per record"
-
-
-def test_stages_of_different_cost_are_compared_each_for_itself():
-    """One executor does more of the costly stage, at the same pace as the other."""
+    # One executor does more of the costly stage, at the same pace as the other.
     cheap, costly = [("0", 1000, 1.0), ("1", 600, 0.6)], [("0", 600, 6.0), ("1", 1000, 10.0)]
     assert [one.times for one in executor_paces([executed(cheap, costly)])] == pytest.approx([1.0, 1.0])
 
 
-def test_key_skew_is_not_taken_for_a_slow_worker():
+def test_key_skew_is_not_taken_for_a_slow_worker_and_one_executor_is_compared_with_nobody():
     skewed = [("0", 1000, 1.0), ("1", 10, 0.5)]  # mostly the fixed time of a task
     assert executor_paces([executed(skewed)]) == ()
     fair = [("0", 500, 0.5), ("1", 500, 0.5)]
     assert slow_executors(executor_paces([executed(fair, skewed)])) == []
-
-
-def test_one_executor_has_nobody_to_be_compared_with():
     assert executor_paces([executed([("0", 1000, 1.0), ("0", 1000, 9.0)])]) == ()
     assert executor_paces([executed([("0", 0, 1.0), ("1", 0, 9.0)])]) == ()
     assert executor_paces([executed([("0", 100, 0.0), ("1", 100, 0.0)])]) == ()

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.testbed.spark.machine import connector
+from workbench.testbed.spark.machine import java as connector
 
 NAMES = (
     "spark-sql-kafka-0-10_2.13-4.2.0",

@@ -69,28 +69,29 @@ def test_an_observation_times_the_work_four_times_a_second_and_once_at_least(sec
     assert least <= cores.timed <= most
 
 
-def test_each_observation_has_its_own_timings():
+def test_each_observation_has_its_own_timings_and_none_that_are_taken_while_waiting():
     cores = Cores(lambda at: 1.3 if 10 < at < 20 else 1.0)
     assert [cores.observe() for _ in range(3)] == pytest.approx([0.0, 0.3, 0.0])
+    cores = Cores(lambda at: 1.3 if 10 < at < 40 else 1.0)
+    cores.observe()
+    cores.observe()
+    cores.wait(1.0)
+    assert cores.now < 25
+    cores.now = 40.0
+    assert cores.observe() == 0.0
 
 
-def test_it_waits_until_a_slow_neighbour_has_been_gone_for_a_while():
+def test_it_waits_until_the_cores_have_been_fast_and_free_for_a_while_and_hardly_longer_than_asked():
     cores = Cores(lambda at: 1.3 if 10 < at < 60 else 1.0)
     cores.observe()
     cores.observe()
     cores.wait()
     assert 60 < cores.now < 70
     assert cores.observe() == 0.0
-
-
-def test_it_waits_until_others_have_left_the_cores():
     cores = Cores(lambda _at: 1.0)
     cores.observe()
     cores.wait(others=lambda: 0.3 * (cores.now < 50))
     assert 50 < cores.now < 60
-
-
-def test_it_waits_hardly_longer_than_asked_and_not_at_all_without_patience():
     cores = Cores(lambda at: 1.3 if at > 10 else 1.0)
     cores.observe()
     cores.observe()
@@ -99,16 +100,6 @@ def test_it_waits_hardly_longer_than_asked_and_not_at_all_without_patience():
     begun = cores.now
     cores.wait(0.0)
     assert cores.now == begun
-
-
-def test_what_is_timed_while_waiting_is_no_part_of_the_next_observation():
-    cores = Cores(lambda at: 1.3 if 10 < at < 40 else 1.0)
-    cores.observe()
-    cores.observe()
-    cores.wait(1.0)
-    assert cores.now < 25
-    cores.now = 40.0
-    assert cores.observe() == 0.0
 
 
 def fixed_batch(costs):

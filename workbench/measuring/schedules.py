@@ -1,14 +1,17 @@
-"""The adaptive schedule: which rate to probe next, as a pure function of the finished probes.
+"""The schedules, adaptive and StreamBed's: which rate to probe next, as a pure function of the finished probes.
 
-Rates lie on a geometric grid whose neighbours differ by the tolerance, so the search ends when two neighbours have
-different answers. It probes first where the line batch time = a + b x rows, through all batches seen, fills the
+Adaptive: rates lie on a geometric grid whose neighbours differ by the tolerance, so the search ends when two neighbours
+have different answers. It probes first where the line batch time = a + b x rows, through all batches seen, fills the
 interval. When the line contradicts the answers the search bisects, and gallops while one end is unknown. Answers that
-contradict each other are repeated; the majority of three decides. An upper end that failed
-only with a disturbed machine or cold code is probed again when the machine is quiet, and any answer of a quiet machine
-and warm code replaces the others. Without one, the end is raised by what the disturbance took, or the code gained.
+contradict each other are repeated; the majority of three decides. An upper end that failed only with a disturbed
+machine or cold code is probed again when the machine is quiet, and any answer of a quiet machine and warm code replaces
+the others. Without one, the end is raised by what the disturbance took, or the code gained.
 
-Deviations from StreamBed (section IV): its search halves the interval between the last two answers and stops when the
-target changes by less than 1 %; it repeats nothing and has no upper end until a probe fails.
+StreamBed's (sections IV and VIII), for comparison: warm up at an unlimited rate; the mean rate is the first target.
+Then per probe: 15 s at a low rate, 60 s at the target of which the last 30 s are observed. The target doubles until a
+probe fails, then halves the bracket, until it changes by at most the tolerance or the probes are used up. Nothing is
+repeated. Deviations: a source-bound target bounds the search from above without being reported as the query's; one that
+was not offered is offered again.
 """
 
 import math
@@ -16,10 +19,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
+from workbench.checks import positive
 from workbench.errors import WorkbenchError
-from workbench.measuring.bracket import Step, Times, bracket, first_rate, refuted, source_limit, summarise, tally
 from workbench.measuring.costs import fit_line
-from workbench.measuring.verdict import COMPILING, crowded_out
+from workbench.measuring.verdict import (
+    COMPILING,
+    Step,
+    Times,
+    bracket,
+    crowded_out,
+    first_rate,
+    refuted,
+    source_limit,
+    summarise,
+    tally,
+)
 from workbench.metrics import Batch
 from workbench.records import Limit, MstEstimate, Probe
 
@@ -158,7 +172,8 @@ class _Search:
         self.lowest = int(min(grid.above(floor_rate), highest))  # a range without a grid rate has the one below it
         refused = [grid.index(probe.rate) - 1 for probe in history if probe.answered("source-bound")]
         limit = source_limit(history)
-        source_cap = min([_highest(grid, limit), *refused])
+        below = -math.inf if limit <= 0 else limit if math.isinf(limit) else grid.below(limit)
+        source_cap = min([below, *refused])
         if source_cap < self.lowest:
             raise WorkbenchError(
                 f"The source alone releases too little for the lowest rate to be probed, {grid.rate(self.lowest):,.1f} "
@@ -307,18 +322,8 @@ def _repeatable(probe: Probe) -> bool:
     return probe.judgement is not None and probe.judgement.repeatable
 
 
-def _highest(grid: Grid, limit: float) -> float:
-    """Index of the highest grid rate up to `limit`, which may be 0 or infinite."""
-    if limit <= 0:
-        return -math.inf
-    return math.inf if math.isinf(limit) else grid.below(limit)
-
-
 def _line_rate(batches: Iterable[Batch], interval_s: float) -> float | None:
-    """Rate at which a batch takes `interval_s`; None if the batches do not show it.
-
-    0 where a batch without rows would take longer: by its fixed work, or by a state that a lower rate would not leave.
-    """
+    """Rate at which a batch takes `interval_s`; None if the batches do not show it."""
     points = [(float(batch.records), batch.duration_s) for batch in batches]
     line = fit_line(points)
     if line is None:
@@ -326,7 +331,102 @@ def _line_rate(batches: Iterable[Batch], interval_s: float) -> float | None:
     fixed, slope = line.fixed, line.slope
     rows = sorted(x for x, _ in points)
     if fixed >= interval_s and rows[-1] > _APART * rows[0] and min(y for _, y in points) > interval_s:
-        return 0.0
+        return 0.0  # without rows a batch would take longer: fixed work, or a state that a lower rate would not leave
     if slope <= 0 or fixed >= interval_s:  # too little spread to separate a from b: in proportion
         fixed, slope = 0.0, sum(y for _, y in points) / sum(rows)
     return (interval_s - fixed) / slope / interval_s if slope > 0 else None
+
+
+@dataclass(frozen=True)
+class StreamBedSchedule:
+    """Times (seconds), cool-down rate (records/s), probes and tolerance of the published schedule."""
+
+    warmup_s: float = 120.0
+    cooldown_s: float = 15.0
+    cooldown_rate: float = 6400.0
+    inject_s: float = 60.0
+    observe_s: float = 30.0
+    probes: int = 7
+    tolerance: float = 0.01
+    strict = False  # the share of consumed rows alone decides, and no window is extended
+
+    def __post_init__(self) -> None:
+        for name in ("warmup_s", "cooldown_s", "cooldown_rate", "inject_s", "observe_s"):
+            positive(f"StreamBed's {name}", getattr(self, name))
+        if self.observe_s > self.inject_s:
+            raise WorkbenchError(
+                f"StreamBed's observe_s is {self.observe_s!r}; it is the last part of inject_s = {self.inject_s!r} "
+                "and cannot be longer. Shorten it."
+            )
+        if self.probes < 1:
+            raise WorkbenchError(f"StreamBed's probes is {self.probes!r}; allowed are 1 and more. Raise it.")
+
+    @property
+    def seconds(self) -> float:
+        """Longest run, in seconds."""
+        return self.warmup_s + self.probes * (self.cooldown_s + self.inject_s)
+
+    @property
+    def most_probes(self) -> int:
+        """Most probes of one estimate."""
+        return self.probes
+
+    def times(self, interval_s: float) -> Times:  # noqa: ARG002 - the published times hold for every interval
+        """Length of each part of a probe."""
+        return Times(self.inject_s - self.observe_s, self.observe_s, self.cooldown_s, self.cooldown_rate, self.warmup_s)
+
+    def near(self, rate: float) -> float:
+        """Any rate may be probed."""
+        return rate
+
+    def next_step(self, history: Sequence[Probe], interval_s: float) -> Step | None:  # noqa: ARG002
+        """Step after `history`; None when the schedule is finished."""
+        if not history:
+            return Step("warm-up", math.inf)
+        probes = [probe for probe in history if probe.phase == "probe"]
+        if len(probes) >= self.probes or self._converged(history):
+            return None
+        target = _next_target(history)
+        return Step("probe", target, 1 + sum(probe.rate == target for probe in probes), accept_disturbed=True)
+
+    def conclude(self, history: Sequence[Probe], interval_s: float) -> MstEstimate:  # noqa: ARG002
+        """Bracket the MST by the probes of `history`, whether it is finished or not."""
+        probes = [probe for probe in history if probe.phase == "probe"]
+        low, high = _ends(probes, bound=False)
+        bound = any(probe.answered("source-bound") for probe in probes)
+        limit: Limit = "query" if math.isfinite(high) else "source" if bound else "none"
+        exhausted = bool(probes) and not self._converged(history)
+        return summarise(history, low, high, limit, exhausted=exhausted, doubtful=())
+
+    def _converged(self, history: Sequence[Probe]) -> bool:
+        last = history[-1]
+        return _answered(last) and abs(_next_target(history) - last.rate) <= self.tolerance * last.rate
+
+
+SIMPLE_QUERIES = StreamBedSchedule()
+STATEFUL_QUERIES = StreamBedSchedule(warmup_s=450.0, cooldown_rate=12800.0, probes=6)
+
+
+def _next_target(history: Sequence[Probe]) -> float:
+    probes = [probe for probe in history if probe.phase == "probe"]
+    if not probes:
+        return first_rate(history)
+    if not _answered(probes[-1]):
+        return probes[-1].rate
+    low, high = _ends(probes, bound=True)
+    return 2 * probes[-1].rate if math.isinf(high) else (low + high) / 2
+
+
+def _answered(probe: Probe) -> bool:
+    """Whether a probe shows anything about its rate; one that was not offered does not."""
+    return any(map(probe.answered, ("sustained", "overloaded", "source-bound")))
+
+
+def _ends(probes: Sequence[Probe], *, bound: bool) -> tuple[float, float]:
+    low, high = 0.0, math.inf
+    for probe in probes:
+        if probe.answered("sustained"):
+            low = probe.rate
+        elif probe.answered("overloaded") or (bound and probe.answered("source-bound")):
+            high = probe.rate
+    return low, high

@@ -1,39 +1,44 @@
-"""A bounded sample of a topic as a Parquet file.
+"""A bounded sample of a topic as a Parquet file, and a topic filled from data: as JSON, or a sample unchanged.
 
 Only records that exist when the capture begins are read, in every partition from the same moment to the end, so that
 keys and partitions have the shares of the traffic. That moment is chosen so that the limits are reached at the
 end, for which a first poll shows how large records are. The file has the records in the order of their timestamps,
 which is about the order of their arrival.
+
+A record that is sent has its row's event time as timestamp. (Spark's own Kafka sink would stamp it with the time of
+sending.)
 """
 
+import base64
 import bisect
 import json
+import math
 import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from workbench import units
-from workbench.checks import whole, within
+from workbench.checks import positive, whole, within
 from workbench.errors import WorkbenchError
 from workbench.redaction import redacted
 from workbench.testbed.spark.driver.process import ask_apart
 from workbench.testbed.spark.driver.session import last_line
-from workbench.testbed.spark.machine.broker import ANSWER_MS, Broker, Ends, reached
-from workbench.testbed.spark.machine.connector import connector_jars
-from workbench.workload import ENCODED
-from workbench.workload.kafka import Schema, Topic
+from workbench.testbed.spark.machine.broker import ANSWER_MS, Broker, Ends, packed, reached
+from workbench.testbed.spark.machine.java import connector_jars
+from workbench.workload import ENCODED, EventClock, Generator
+from workbench.workload.kafka import COLUMNS, HEADERS, VALUE, Schema, Topic, field_of
 
-LEAST_SHARE = 0.99
-"""Share of the values that must be JSON objects, or decode with the schema."""
-
+LEAST_SHARE = 0.99  # share of the values that must be JSON objects, or decode with the schema
 _MOST_MB, _MOST_S = 1024, 10 * 365 * 86400.0  # of a data set, one GiB is replayed
 _MOST_IDS = 5  # of schemas, in a message
 _FILLED = 0.95  # of the allowed bytes, because sizes are estimated
@@ -83,12 +88,9 @@ def capture(
     """Write a sample of `topic` to the Parquet file `target`, all of it or nothing; only you can read it.
 
     Of the `limits` whichever is reached first ends the capture; `settings` are the client's, as from
-    `workbench.workload.kafka.client_settings`. Without a `schema`, values are JSON objects or become no columns.
-
-    Raises
-    ------
-    WorkbenchError
-        When the topic cannot be read or has no records, its values do not decode, or the file cannot be written.
+    `workbench.workload.kafka.client_settings`. Without a `schema`, values are JSON objects or become no columns. A
+    `WorkbenchError` says that the topic cannot be read or is empty, that its values do not decode, or that the file
+    cannot be written.
     """
     target, avro = _checked(target), schema is not None and schema.kind == "AVRO"
     jars = connector_jars(progress, avro=avro)
@@ -230,3 +232,123 @@ def _not_decoded(topic: Topic, schema: Schema, seen: Mapping[str, Any]) -> Workb
         f"{first['offset']}; expected were {expected}. {found}. Name the schema that they were written with, and run "
         "the same again."
     )
+
+
+_OWN = frozenset({*COLUMNS, HEADERS})
+_Record = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]
+
+
+@dataclass(frozen=True)
+class Filled:
+    """The rows that were sent: `rows` in `seconds`, to a number of `partitions`."""
+
+    rows: int
+    seconds: float
+    partitions: int
+
+    @property
+    def rate(self) -> float:
+        """Rows/s."""
+        return self.rows / self.seconds if self.seconds > 0 else math.inf
+
+
+def fill(
+    topic: Topic,
+    generator: Generator,
+    rows: int,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    key: str | None = None,
+    event_time: str | None = None,
+    partitions: int = 4,
+    event_rate: float = 100_000.0,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Filled:
+    """Send the first `rows` rows of `generator` to `topic`, which is created with `partitions` where it is missing.
+
+    Parameters
+    ----------
+    key
+        Column whose value is the record's key, so that rows of one key meet in one partition; None: that of a captured
+        sample, otherwise no key.
+    event_time
+        Column with the event time, which is the record's timestamp; None: the time at which the row is due.
+    event_rate
+        Rows per second of event time; the last row's is now.
+    """
+    whole("rows", rows, 1)
+    whole("partitions", partitions, 1)
+    positive("event_rate", event_rate)
+    schema = generator.schema()
+    names = schema.names
+    if (schema.metadata or {}).get(ENCODED) == b"avro":
+        raise WorkbenchError(
+            "The data is a sample of a topic whose values are Avro, which is not written here: in the topic they would "
+            "be JSON. Measure on the sample itself (source: replay), or write its columns without those that begin "
+            "with _ to a Parquet file of their own, which is sent as JSON."
+        )
+    spacing_us = 1e6 / event_rate
+    clock = EventClock(int(1e6 * time.time() - rows * spacing_us), 0, spacing_us)
+    if key is not None and key not in names:
+        raise WorkbenchError(f"The key {key!r} is not a column; the columns are {', '.join(names)}. Name one of them.")
+    if clock.origin_us < 0:
+        raise WorkbenchError(
+            f"{rows:,} rows at event_rate {event_rate:g} begin before 1970; event_rate must be higher. Raise it, or "
+            "send fewer rows."
+        )
+    record, sent = _records(names, key), 0
+    with reached(topic, settings or {}) as broker:
+        there = broker.made(partitions)
+        begun = time.monotonic()
+        with broker.sending() as send:
+            for batch in generator.batches(0, rows, clock):
+                times_ms = _times_ms(batch, event_time, clock, sent)
+                pairs = zip(times_ms, batch.to_pylist(), strict=True)
+                send(packed(at_ms, *record(row)) for at_ms, row in pairs)
+                sent += batch.num_rows
+                progress(f"{sent:,} of {rows:,} rows sent")
+    return Filled(sent, time.monotonic() - begun, there)
+
+
+def _records(names: list[str], key: str | None) -> Callable[[Mapping[str, Any]], _Record]:
+    """Return a function that makes a record's value, key and headers of a row; a captured sample is restored."""
+    raw = set(names) - _OWN == {VALUE}  # the values were not JSON
+
+    def made(row: Mapping[str, Any]) -> _Record:
+        return _json(row), None if key is None else _bytes(row[key]), []
+
+    def captured(row: Mapping[str, Any]) -> _Record:
+        inside = {field_of(name): value for name, value in row.items() if name not in _OWN}
+        empty = all(one is None for one in inside.values())
+        value = _bytes(row[VALUE]) if raw else None if empty else _json(inside)
+        headers = [(name, _bytes(text)) for name, text in json.loads(row[HEADERS] or "[]")]
+        return value, _bytes(row[key or "_key"]), headers
+
+    return captured if _OWN.issubset(names) else made
+
+
+def _times_ms(batch: pa.RecordBatch, event_time: str | None, clock: EventClock, first: int) -> list[int]:
+    """Return the rows' timestamps, ms since 1970."""
+    times_us = clock.times_us(np.arange(first, first + batch.num_rows))
+    if event_time is not None and pa.types.is_timestamp(batch.schema.field(event_time).type):
+        times_us = batch.column(event_time).cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy()
+    found: list[int] = np.maximum(0, times_us // 1000).tolist()
+    return found
+
+
+def _bytes(value: object) -> bytes | None:
+    return value if value is None or isinstance(value, bytes) else str(value).encode()
+
+
+def _json(row: Mapping[str, Any]) -> bytes:
+    """Write a row as JSON, which has no NaN and no infinity: they are null."""
+    finite = {one: None if isinstance(of, float) and not math.isfinite(of) else of for one, of in row.items()}
+    return json.dumps(finite, default=_plain, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return str(value)

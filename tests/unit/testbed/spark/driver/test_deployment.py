@@ -1,13 +1,41 @@
-"""A query that hangs is given up, on a clock that passes only while it is waited for."""
+"""A driver whose rate is missed while the source is unknown, or whose query hangs, on a clock that waiting moves."""
 
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
-from workbench.testbed.spark.driver import deployment as driver
-from workbench.testbed.spark.driver import queries
+from workbench.testbed.spark.driver import deployment, queries
+from workbench.testbed.spark.driver.deployment import Driver
+
+
+@pytest.fixture
+def driver():
+    budget = Budget(2, SlotProfile(0.3, 1024), 1.0)
+    spec = SimpleNamespace(budget=budget, cluster="spark://n:7077", generator=None, quota=None)
+    driver = Driver(MagicMock(), spec)
+    driver._queries, driver._live = MagicMock(), MagicMock(rows_fitting=500, done=[])
+    driver._live.feed.restarts = False
+    driver._source = MagicMock(known=False)
+    driver._source.doubtful.return_value = False
+    return driver
+
+
+def test_it_looks_at_the_source_and_goes_on_with_the_rate(driver):
+    driver._look_where_missed(1000.0, 989.0)
+    driver._source.measure.assert_called_once()
+    driver._live.command.assert_called_once_with(1000.0)  # the owner may observe again, without a new command
+
+
+def test_it_does_not_where_the_rate_is_met_or_the_source_is_known(driver):
+    driver._look_where_missed(1000.0, 991.0)
+    driver._source.known = True
+    driver._look_where_missed(1000.0, 500.0)
+    driver._source.measure.assert_not_called()
+    driver._queries.drain.assert_not_called()
+
 
 BUDGET = Budget(2, SlotProfile(1.0, 1024))
 
@@ -38,8 +66,8 @@ def test_a_query_that_hangs_is_given_up(monkeypatch, injected):
 
 @pytest.mark.fault("a query hangs while it is observed")
 def test_a_query_that_hangs_under_load_is_given_up(monkeypatch, injected):
-    clock = Hanging(monkeypatch, driver)
-    serving = driver.Driver.__new__(driver.Driver)
+    clock = Hanging(monkeypatch, deployment)
+    serving = deployment.Driver.__new__(deployment.Driver)
     serving._live = SimpleNamespace(epoch=1, done=[], commanded_rate=1000.0)
     serving._spec = SimpleNamespace(name="q1", budget=BUDGET, quota=None)
     serving._queries = SimpleNamespace(tick=clock.wait)

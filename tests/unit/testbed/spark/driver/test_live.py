@@ -1,9 +1,11 @@
-"""As many records as fit: the batch size converges to what lasts one interval; the first sizes of a turn."""
+"""How many rows fit a batch, the first sizes of a turn, and a feed that obeys only when the query starts again."""
 
 import json
 import math
+from pathlib import Path
 from random import Random
 from statistics import mean
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -11,12 +13,20 @@ from hypothesis import strategies as st
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
+from workbench.testbed.spark.driver import live as live_module
 from workbench.testbed.spark.driver.feed import ReplayFeed
-from workbench.testbed.spark.driver.live import _MOST_STARTS, MOST_FITTING, LiveQuery, Meter, _root_cause
-from workbench.testbed.spark.driver.ramp import LEAST_BATCH_ROWS, first_rows, fitting_rows
-from workbench.testbed.spark.driver.spec import Turn
-from workbench.testbed.spark.log.batches import BatchLog
-from workbench.testbed.spark.log.event_log import EventLog
+from workbench.testbed.spark.driver.live import (
+    _MOST_STARTS,
+    LEAST_BATCH_ROWS,
+    MOST_FITTING,
+    LiveQuery,
+    Meter,
+    _root_cause,
+    first_rows,
+    fitting_rows,
+)
+from workbench.testbed.spark.driver.session import Turn
+from workbench.testbed.spark.log.event_log import BatchLog, EventLog
 from workbench.workload import Release
 
 
@@ -44,13 +54,17 @@ def test_rows_that_cost_next_to_nothing_leap_until_their_cost_shows():
     assert mean(needed) < 6
 
 
-def test_a_size_that_has_filled_the_interval_is_left_in_small_steps_only():
+def test_a_size_that_has_filled_the_interval_is_left_in_small_steps_down_to_the_least_batch():
     assert fitting_rows([(60_000, 2.1), (55_000, 1.5), (58_000, 1.4)], 2.0) <= 1.25 * 58_000
     larger = [(100_000, 2.1), (105_000, 2.3), (60_000, 1.75), (80_000, 1.5)]  # count more than one fast batch
     assert fitting_rows(larger, 2.0) < 100_000
     assert fitting_rows([(50_000, 1.1), (70_000, 1.0)], 2.0) == 560_000  # rows cost nothing yet
     cold = [(1, 2.5), (2_000, 1.0), (4_000, 1.0)]  # the first batch pays for the plan
     assert fitting_rows(cold, 2.0) == 32_000
+    rows = 5_000
+    for _ in range(40):
+        rows = fitting_rows([(rows, 9.0)], 2.0)
+    assert rows == LEAST_BATCH_ROWS
 
 
 def test_a_cold_driver_that_overruns_the_interval_does_not_hold_the_size_down():
@@ -100,13 +114,6 @@ def test_the_first_batch_of_a_query_pays_for_its_start_and_says_little_of_a_row(
         sizes.append(live.rows_fitting)
     assert sizes[0] == 766  # there is no other
     assert sizes[1:] == [4_941, 39_528, 316_224]
-
-
-def test_a_query_that_never_fits_gets_the_least_batch():
-    rows = 5_000
-    for _ in range(40):
-        rows = fitting_rows([(rows, 9.0)], 2.0)
-    assert rows == LEAST_BATCH_ROWS
 
 
 def test_a_rate_that_is_far_too_high_makes_no_batch_without_end(tmp_path):
@@ -172,3 +179,94 @@ def test_a_turn_begins_where_its_last_one_ended_or_in_proportion_to_the_nearest_
     assert first_rows(turn(1, partitions=2), {**fitted, turn(1): 1}) == LEAST_BATCH_ROWS
     with pytest.raises(ValueError, match="empty"):
         first_rows(turn(1), {})
+
+
+class Topic:
+    restarts, exhausted, fresh = True, False, True
+
+    def __init__(self):
+        self.offered, self.begun = [], []
+
+    def offer(self, command):
+        self.offered.append(command.max_records)
+
+    def starts(self, last_batch):
+        self.begun.append(last_batch)
+        self.exhausted = False
+        return self.fresh
+
+
+@pytest.fixture
+def live(tmp_path, monkeypatch):
+    query = LiveQuery("q", tmp_path / "live", 2.0, EventLog(tmp_path / "log"), Meter(None, 1), Topic())
+    runs = []
+
+    def run(self, frame):
+        place = Path(self._checkpoint)
+        runs.append((frame, place.name))
+        (place / "offsets").mkdir(parents=True, exist_ok=True)
+        (place / "offsets" / "7").touch()
+        self.query = SimpleNamespace(id="1", isActive=True, stop=lambda: None)
+
+    monkeypatch.setattr(LiveQuery, "_run", run)
+    query._frame = lambda: "frame"
+    query.expect(1_000)
+    return query, runs
+
+
+def test_a_new_rate_starts_it_again_from_its_checkpoint_and_rate_0_pauses_it(live):
+    query, runs = live
+    query.command(0.0)
+    assert query.paused
+    query.check()  # it is not a failure that it does not run
+    assert runs == []
+    query.feed.offered.clear()
+    query.command(100.0)
+    assert not query.paused
+    query.feed.fresh = False
+    query.command(200.0)
+    assert query.feed.offered == [200, 400]
+    assert query.feed.begun == [-1, 7]
+    assert runs == [("frame", "checkpoint1")] * 2
+
+
+def test_on_a_cluster_its_checkpoints_are_those_that_all_reach(live, tmp_path, monkeypatch):
+    query, runs = live
+    query.checkpoint = str(tmp_path / "shared")
+    asked = []
+    monkeypatch.setattr(live_module, "names_in", lambda _, place: asked.append(place) or ["3", "x"])
+    monkeypatch.setattr(live_module, "remove", lambda *_: None)
+    query.command(100.0)
+    query.command(200.0)  # its topic has run out: it begins again with an empty state
+    assert query.feed.begun == [3, 3]
+    assert asked == [f"{query.checkpoint}/offsets", f"{query.checkpoint}1/offsets"]
+    assert [checkpoint for _, checkpoint in runs] == ["shared1", "shared2"]
+
+
+def test_an_exhausted_feed_begins_again_with_an_empty_state_and_a_new_epoch(live):
+    query, runs = live
+    query.command(100.0)
+    epoch = query.epoch
+    query.feed.exhausted = True
+    query.check()
+    assert [checkpoint for _, checkpoint in runs] == ["checkpoint1", "checkpoint2"]
+    assert not (query.folder / "checkpoint1").exists()
+    assert (query.epoch, query.feed.offered) == (epoch + 1, [200, 200])
+    query.check()
+    assert len(runs) == 2
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        ('Partition orders-0 lost. set the source option "failOnDataLoss" to "false".', "its retention overtook"),
+        ("Caused by: org.apache.kafka.clients.consumer.OffsetOutOfRangeException: x", "its retention overtook"),
+        ("java.lang.ArithmeticException: Division by zero", "Fix the query or the data"),
+    ],
+)
+def test_records_that_a_topic_dropped_are_no_fault_of_the_query(live, failure, said):
+    query, _ = live
+    query.command(100.0)
+    query.query.isActive, query.query.exception = False, lambda: failure
+    with pytest.raises(WorkbenchError, match=said):
+        query.check()
