@@ -62,14 +62,14 @@ def replayed(request, tmp_path, monkeypatch):
 @pytest.mark.parametrize("measured", MEASURED, indirect=True)
 def test_a_measurement(measured, capsys, monkeypatch, snapshot):
     arguments, found = measured
-    assert faces.in_json(arguments, capsys, 3, 4) == snapshot(name="json")
+    assert faces.lines(faces.in_json(arguments, capsys, 3, 4)) == snapshot(name="json")
     faces.check_terminals(arguments, capsys, monkeypatch, snapshot)
     assert faces.page(of_a_measurement.cards(found)) == snapshot(name="page")
 
 
 @pytest.mark.parametrize("replayed", SESSIONS, indirect=True)
 def test_a_replay(replayed, capsys, monkeypatch, snapshot):
-    assert faces.in_json(replayed, capsys, 3, 4) == snapshot(name="json")
+    assert faces.lines(faces.in_json(replayed, capsys, 3, 4)) == snapshot(name="json")
     faces.check_terminals(replayed, capsys, monkeypatch, snapshot)
 
 
