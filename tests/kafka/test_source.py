@@ -24,7 +24,7 @@ from workbench.testbed.spark.machine.connector import connector_jars
 from workbench.workload import ENCODED, nexmark, schema_of
 from workbench.workload.kafka import HEADERS, Topic, client_settings, java_settings
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.alone]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.alone, pytest.mark.long]
 
 ROWS, SHORT = 200_000, 12_000
 SECRET = "hunter2-in-no-file"  # noqa: S105 - it must be found nowhere
@@ -117,7 +117,6 @@ def test_rates_change_without_a_record_lost_or_read_twice(running, spark):
     assert SECRET not in spark[1].read_text(encoding="utf-8")
 
 
-@pytest.mark.long
 def test_a_topic_that_runs_out_is_read_again_from_its_earliest_offset(running):
     live, queries, committed = running("short")
     live.command(2_000.0)
@@ -145,7 +144,6 @@ def test_the_columns_are_those_of_the_sample(spark, topics):
     assert read.where("dateTime is null").count() == 0
 
 
-@pytest.mark.long
 def test_a_broker_that_asks_for_a_certificate_is_shown_ours(certified_broker, spark, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     url = certified_broker.url("bids")

@@ -159,6 +159,7 @@ def test_what_is_found_before_a_script_ends_is_kept():
     assert (fails.failure, len(fails.queries)) == ("line 2: ZeroDivisionError: division by zero", 1)
 
 
+@pytest.mark.long
 def test_what_a_function_for_batches_writes_is_written_elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "writes.py").write_text(WRITES)
