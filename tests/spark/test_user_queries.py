@@ -1,11 +1,7 @@
 """What users write runs, is read and is observed; what Spark refuses is refused at once, with Spark's reason."""
 
-import json
-import os
-import subprocess
-import sys
-
 import pytest
+from one_slot import carried_out
 from user_queries import QUERIES, REFUSED
 
 pytestmark = pytest.mark.spark
@@ -100,12 +96,7 @@ def found(request, tmp_path_factory):
     here = [one for one in request.session.items if one.nodeid.startswith(f"{request.node.nodeid}::")]
     looked_at = {one.callspec.params["name"] for one in here}
     names = [name for name in (*QUERIES, *OF_THE_SCRIPT, *REFUSED) if name in looked_at]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-c", SCRIPT % {"rows": ROWS, "names": names}]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    log = folder / "run" / "jvm.log"
-    assert done.returncode == 0, done.stderr[-3000:] + (log.read_text()[-3000:] if log.exists() else "")
-    return json.loads((folder / "found.json").read_text())
+    return carried_out(SCRIPT % {"rows": ROWS, "names": names}, folder)
 
 
 @pytest.mark.parametrize(
