@@ -77,12 +77,19 @@ def page(cards):
 
 
 def lines(value, name=""):
-    """JSON of a value, each part on a line with the names that lead to it; parts that fit in a line stay whole."""
-    line = f"{name} {json.dumps(value, ensure_ascii=False, sort_keys=True)}".strip()
+    """JSON of a value: what does not fit in a line has lines of its own, with the names that lead to it."""
+    line = f"{name} {_json(value)}".strip()
     if not isinstance(value, dict | list) or len(line) <= _WIDTH:
         return line
-    parts = sorted(value.items()) if isinstance(value, dict) else enumerate(value)
-    return "\n".join(lines(part, f"{name}.{key}".strip(".")) for key, part in parts)
+    parts = dict(enumerate(value)) if isinstance(value, list) else dict(sorted(value.items()))
+    long = {key: part for key, part in parts.items() if isinstance(value, list) or len(_json(part)) > _WIDTH / 2}
+    packed = [{}]
+    for key in (key for key in parts if key not in long):
+        if len(_json(packed[-1] | {key: parts[key]})) > _WIDTH:
+            packed.append({})
+        packed[-1][key] = parts[key]
+    short = [f"{name} {_json(row)}".strip() for row in packed if row]
+    return "\n".join([*short, *(lines(part, f"{name}.{key}".strip(".")) for key, part in long.items())])
 
 
 def words(markup):
@@ -96,6 +103,10 @@ def _table(table, most_rows):
     if most_rows is not None and len(rows) > most_rows:
         rows = [*rows[:3], f"{len(rows)} rows", rows[-1]]
     return [names, *rows]
+
+
+def _json(value):
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
 def _trace(trace):
