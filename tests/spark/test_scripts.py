@@ -151,6 +151,7 @@ def test_a_file_of_sql_is_recorded():
     assert found.notes == ("line 10: DROP TABLE old is left out: it is not a view and reads no stream",)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("folder")
 def test_what_is_found_before_a_script_ends_is_kept():
     lacks = look_at_script(Script("job.py", ("orders",)), [])
