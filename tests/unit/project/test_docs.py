@@ -43,14 +43,15 @@ def test_examples_run_in_order(page, tmp_path):
         assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
 
 
-@pytest.mark.parametrize("text", [text for page in DOCS.glob("*.md") for text in blocks(page.name, "python")])
-def test_python_examples_are_python(text):
-    compile(text, "example", "exec")
+READ_AS = {"python": lambda text: compile(text, "example", "exec"), "yaml": yaml.safe_load}
 
 
-@pytest.mark.parametrize("text", [text for page in DOCS.glob("*.md") for text in blocks(page.name, "yaml")])
-def test_yaml_examples_are_yaml(text):
-    assert yaml.safe_load(text)
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [(kind, text) for page in DOCS.glob("*.md") for kind in READ_AS for text in blocks(page.name, kind)],
+)
+def test_examples_are_in_the_language_that_they_name(kind, text):
+    assert READ_AS[kind](text)
 
 
 def commands():
