@@ -71,9 +71,17 @@ def facts(cards, most_rows=None):
     ]
 
 
-def page(cards):
-    """All facts of a page, as lines."""
-    return lines(facts(cards))
+def page(cards, before=()):
+    """Facts of a page, as lines; of a card that is on the page `before`, those that differ."""
+    return lines(changed(facts(cards), facts(before)))
+
+
+def changed(page, before):
+    """Facts of a page without those that cards of the same title have on the page `before`."""
+    known = {(one["card"], name): value for one in before for name, value in one.items() if name != "card"}
+    return [
+        {name: value for name, value in one.items() if known.get((one["card"], name), ...) != value} for one in page
+    ]
 
 
 def lines(value, name=""):
