@@ -42,10 +42,7 @@ def ip(*arguments):
 def namespaces():
     """Make a network namespace for each worker on a bridge; give the bridge's address, and theirs by name.
 
-    Raises
-    ------
-    OSError, CalledProcessError
-        If this machine has no ``ip``, or does not permit it.
+    It raises OSError or CalledProcessError where this machine has no ``ip``, or does not permit it.
     """
     number = os.getpid() % 250
     bridge, network = f"workbench{number}", f"10.213.{number}"
