@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from simulated_study import SIMULATED
 
 from workbench import cli
 from workbench.study import read_study
@@ -149,15 +150,7 @@ def test_the_reference_names_every_command():
     assert set(re.findall(r"^\| `(\w+)", table, re.MULTILINE)) == set(commands_of(PARSER))
 
 
-STUDY = """query: nexmark:q1
-targets: [2000000]
-slots: [2, 4, 8]
-memory_mb: [512]
-testbed: fluid
-slot_cpus: 1
-most_runs: 3
-form: linear
-"""
+STUDY = f"{SIMULATED.replace(', 20000000', '')}most_runs: 3\nform: linear\n"
 
 
 @pytest.fixture
