@@ -48,7 +48,7 @@ MEASURED := tests/browser tests/kafka tests/spark
 SHORT_JVM := JDK_JAVA_OPTIONS="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 LEFT_OUT := long or rare
 
-test: $(READY) ## run tests of every kind, in about 20 minutes on two cores
+test: $(READY) ## run tests of every kind, in about 15 minutes on two cores
 	$(COMPILED)
 	$(SHORT_JVM) $(BIN)/python -m pytest -m "not (alone or long or rare)" $(SHARED)
 	$(BIN)/python -m pytest -m "alone and not ($(LEFT_OUT))" $(MEASURED)

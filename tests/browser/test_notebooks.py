@@ -17,10 +17,9 @@ from lab_page import (
     whole_notebook,
 )
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 
-@pytest.mark.long
 def test_the_tour_leads_from_a_query_to_a_page(run_notebook):
     page = run_notebook("00_tour")
     page.get_by_text("reports/tour.html, next to this notebook").wait_for(timeout=3 * PATIENCE_MS)
@@ -30,7 +29,6 @@ def test_the_tour_leads_from_a_query_to_a_page(run_notebook):
     whole_notebook(page, "00_tour")
 
 
-@pytest.mark.long
 def test_a_first_cell_that_cannot_be_had_is_answered_with_a_card(run_notebook):
     page = run_notebook("00_tour", change=("jobs:revenue_per_shop", "jobs:revenue_per_shops"))
     card = page.locator(".workbench-card.error")
@@ -41,7 +39,6 @@ def test_a_first_cell_that_cannot_be_had_is_answered_with_a_card(run_notebook):
     whole_notebook(page, "00_tour_refused")
 
 
-@pytest.mark.long
 def test_the_caps_tree_prunes_and_a_click_selects_a_plan(run_notebook):
     page = run_notebook("03_place")
     panel = panel_with(page, "CPU cost at most (1: off)")
@@ -104,7 +101,6 @@ def test_elastic_executors(run_notebook):
     whole_notebook(page, "05_elastic")
 
 
-@pytest.mark.long
 def test_the_papers_figures_are_made_again_for_another_query(run_notebook):
     page = run_notebook("07_papers")
     panel = panel_with(page, "Figure 7 for")

@@ -15,12 +15,11 @@ from lab_page import (
     whole_notebook,
 )
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 # As on a machine so busy that every time limit in the page is over before anything has loaded.
 GIVES_UP_AT_ONCE = "const timeout = AbortSignal.timeout; AbortSignal.timeout = () => timeout.call(AbortSignal, 1);"
 
 
-@pytest.mark.long
 def test_every_what_if_slider_changes_the_figure(run_notebook):
     page = run_notebook("02_plan")
     panel = panel_with(page, "Target rate (records/s)")
@@ -50,7 +49,6 @@ def test_every_what_if_slider_changes_the_figure(run_notebook):
     picture(page, "02_what_if", panel)
 
 
-@pytest.mark.long
 def test_a_chart_that_took_long_to_load_follows_its_sliders(run_notebook):
     page = run_notebook("levels_off", script=GIVES_UP_AT_ONCE)
     panel = panel_with(page, "Target rate (records/s)")

@@ -129,14 +129,10 @@ def test_two_at_once(calm, study, injected):
         assert (mine.code, os.waitstatus_to_exitcode(status)) == (DONE, DONE)
         assert planned() == planned("other/plan.json") == expected
         injected.seen("two equal plans")
-        assert not prefix_torn()
+        assert all(line.endswith(b"\n") for line in kept_lines())
         shutil.rmtree("kept")
         shutil.rmtree("other")
         assert left_behind(study) == []
-
-
-def prefix_torn():
-    return [line for line in kept_lines() if not line.endswith(b"\n")]
 
 
 @pytest.fixture
@@ -157,10 +153,6 @@ def small_disk(study):
         subprocess.run(["umount", str(study / "kept")], check=True)
 
 
-def unmounted():
-    subprocess.run(["umount", "kept"], check=True)
-
-
 @pytest.mark.fault("the disk is full while the journal or the plan is written")
 def test_disk_full(calm, study, small_disk, injected):
     expected, _ = calm
@@ -178,7 +170,7 @@ def test_disk_full(calm, study, small_disk, injected):
         assert planned() == expected
         assert kept_lines()[: len(kept) - 1] == kept[:-1]
         assert left_behind(study) == []
-        unmounted()
+        subprocess.run(["umount", "kept"], check=True)
 
 
 @pytest.mark.fault("a journal has a torn last line")
@@ -207,30 +199,24 @@ def test_other_version(study, injected):
     assert left_behind(study) == []
 
 
-class _Suspended:
-    """A command's work that is interrupted where a suspended generator is deleted, so that Python drops it."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda one: one.name)
+@pytest.mark.fault("Ctrl-C or SIGTERM where Python drops exceptions")
+@pytest.mark.usefixtures("study")
+def test_interrupted_where_a_generator_is_deleted(injected, monkeypatch, number):
+    def endless():
+        try:
+            yield
+        finally:
+            os.kill(os.getpid(), number)
 
-    def __init__(self, number):
-        self.number = number
-
-    def __call__(self, options):  # noqa: ARG002 - a command's
-        def endless():
-            try:
-                yield
-            finally:
-                os.kill(os.getpid(), self.number)
-
+    def delete_suspended(_options):
         work = endless()
         next(work)
         del work
         for _ in range(3 * 10**8):  # until the signal comes again
             pass
 
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda one: one.name)
-@pytest.mark.fault("Ctrl-C or SIGTERM where Python drops exceptions")
-def test_interrupted_where_a_generator_is_deleted(study, injected, monkeypatch, number):  # noqa: ARG001
-    monkeypatch.setattr("workbench.cli.planning.run_plan", _Suspended(number))
+    monkeypatch.setattr("workbench.cli.planning.run_plan", delete_suspended)
     ended = command(*PLAN)
     assert ended.code == INTERRUPTED, ended.said
     assert "Traceback" not in ended.said

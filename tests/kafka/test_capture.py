@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -62,6 +63,7 @@ def test_what_was_sent_is_captured_once(filled, tmp_path):
     assert [one.name for one in tmp_path.iterdir()] == ["orders.parquet"]
 
 
+@pytest.mark.long
 def test_the_newest_rows_are_captured(filled, tmp_path):
     found = capture(filled, tmp_path / "some.parquet", Limits(rows=3000))
     table = pq.read_table(found.path)
@@ -70,6 +72,7 @@ def test_the_newest_rows_are_captured(filled, tmp_path):
     assert set(table["_partition"].to_pylist()) == {0, 1, 2}
 
 
+@pytest.mark.long
 def test_bytes_and_seconds_bound_a_capture(filled, tmp_path):
     found = capture(filled, tmp_path / "small.parquet", Limits(megabytes=1, seconds=3600))
     assert 5_000 < found.rows < 120_000
@@ -78,6 +81,7 @@ def test_bytes_and_seconds_bound_a_capture(filled, tmp_path):
         capture(filled, tmp_path / "none.parquet", Limits(seconds=1e-3))
 
 
+@pytest.mark.long
 def test_keys_headers_and_values_that_are_no_json_are_kept(broker, tmp_path):
     headers = [("trace", b"7"), ("trace", b"\xff"), ("gone", None)]
     records = [(AT_MS + 1, b"plain", b"\xff", headers), (AT_MS + 2, None), (AT_MS, b'{"order": 1}')]
@@ -176,10 +180,14 @@ def test_avro_becomes_columns_of_the_schema_s_types(broker, tmp_path):
     assert batch.num_rows == 2
 
 
+more = partial(pytest.param, marks=pytest.mark.long)
+
+
 def order(number, shop=None):
     return long(number) + (union(0) if shop is None else union(1, text(shop)))
 
 
+@pytest.mark.long
 def test_what_is_no_record_from_its_first_to_its_last_byte_does_not_decode(broker, tmp_path):
     wrong = [b"", b"\2", b"\2\2\xff", b"\x80" * 12, b"{}", order(1) + b"x", framed(9, b"")]
     wrong += [long(1) + union(1, long(2**30))]  # a text of a GiB, which is not there
@@ -196,8 +204,8 @@ def test_what_is_no_record_from_its_first_to_its_last_byte_does_not_decode(broke
 @pytest.mark.parametrize(
     ("fields", "number", "said"),
     [
-        (ORDER["fields"], 5, r"The values are in a registry's wire format, with the schema id 7\. Name the schema"),
-        (ORDER["fields"][:1], None, r"do not decode .* expected were the fields order, and nothing after"),
+        more(ORDER["fields"], 5, r"The values are in a registry's wire format, with the schema id 7\. Name the schema"),
+        more(ORDER["fields"][:1], None, r"do not decode .* expected were the fields order, and nothing after"),
         ([{"name": "a", "type": "Money"}], None, r"Spark does not read .* with the Avro schema o.avsc: .*Money"),
     ],
 )

@@ -34,6 +34,7 @@ def test_events_go_to_a_topic_and_come_back(broker, capsys):
     assert pq.read_table("bids.parquet").num_rows == 20_000
 
 
+@pytest.mark.long
 def test_a_file_goes_to_a_topic_with_its_keys(broker, capsys, tmp_path):
     (tmp_path / "orders.csv").write_text("shop,amount\n" + "".join(f"s{n % 3},{n}\n" for n in range(30)))
     url = broker.url("shops")
@@ -75,6 +76,7 @@ def test_avro_values_in_a_registry_s_wire_format_become_columns(broker, capsys):
     assert "whose values are Avro, which is not written here" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_topic_is_a_data_set_that_is_captured_once(broker):
     url = broker.url("data")
     assert main(["fill", url, "nexmark", "--rows", "500"]) == 0

@@ -1,4 +1,4 @@
-"""Spark's own Kafka source on a real broker: its rates, its offsets and its columns."""
+"""Spark's own Kafka source on a real broker, here and on a cluster: its rates, offsets and columns."""
 
 import itertools
 import os
@@ -9,10 +9,14 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
+from standalone_cluster import standalone
 from topic_session import topic_session
 
+from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.study import find_query
+from workbench.testbed import SparkTestbed
+from workbench.testbed.spark import Cluster
 from workbench.testbed.spark.driver.feed import TopicRows, _decoded, _offsets
 from workbench.testbed.spark.driver.live import Meter
 from workbench.testbed.spark.driver.queries import Queries
@@ -24,7 +28,7 @@ from workbench.testbed.spark.machine.java import connector_jars
 from workbench.workload import ENCODED, nexmark, schema_of
 from workbench.workload.kafka import HEADERS, Topic, client_settings, java_settings
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.alone]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.alone, pytest.mark.long]
 
 ROWS, SHORT = 200_000, 12_000
 SECRET = "hunter2-in-no-file"  # noqa: S105 - it must be found nowhere
@@ -117,7 +121,6 @@ def test_rates_change_without_a_record_lost_or_read_twice(running, spark):
     assert SECRET not in spark[1].read_text(encoding="utf-8")
 
 
-@pytest.mark.long
 def test_a_topic_that_runs_out_is_read_again_from_its_earliest_offset(running):
     live, queries, committed = running("short")
     live.command(2_000.0)
@@ -145,7 +148,6 @@ def test_the_columns_are_those_of_the_sample(spark, topics):
     assert read.where("dateTime is null").count() == 0
 
 
-@pytest.mark.long
 def test_a_broker_that_asks_for_a_certificate_is_shown_ours(certified_broker, spark, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     url = certified_broker.url("bids")
@@ -173,3 +175,27 @@ def test_json_behind_a_registry_s_wire_format_is_decoded(spark):
     values = [b'\0\0\0\0\7{"a": 1}', b'{"a": 2}', None]
     read = spark[0].createDataFrame([(value and bytearray(value),) for value in values], "value binary")
     assert [row.a for row in read.select(*_decoded(schema)).collect()] == [1, 2, None]
+
+
+FEW, RATE = 60_000, 1_000.0  # so few that they run out while the code is warmed up
+
+
+@pytest.mark.usefixtures("connector")
+def test_executors_of_a_cluster_without_the_connector_read_a_topic_at_the_rate_that_is_commanded(
+    broker, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    url = broker.url("bids-on-a-cluster")
+    fill(Topic.parse(url), nexmark.query("q1").dataset, FEW, partitions=2, event_rate=20_000)
+    query = find_query("nexmark:q1", url, "dateTime", source="kafka")
+    (tmp_path / "workers").mkdir()
+    with standalone(tmp_path / "workers") as workers:
+        cluster = Cluster(workers.master, (tmp_path / "checkpoints").as_uri(), allocation_s=300.0)
+        budget = Budget(1, SlotProfile(1.0, 1024), 1.0)
+        with SparkTestbed(cluster=cluster, warmup_cap_s=5.0).deploy(query, budget) as run:
+            for rate in (RATE, 2 * RATE):
+                run.set_rate(rate)
+                run.settle(3)
+                assert run.observe(8).consumed_rate == pytest.approx(rate, rel=0.2)
+        assert "Spark's Kafka source, connector" in run.machine.facts["source"]
+        assert workers.executors() == []

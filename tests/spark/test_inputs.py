@@ -22,7 +22,7 @@ from workbench.testbed import SparkTestbed
 from workbench.testbed.spark.driver.feed import ReplayFeed
 from workbench.workload import Command, EventClock, prepare_inputs
 
-pytestmark = [pytest.mark.spark, pytest.mark.alone]
+pytestmark = pytest.mark.spark
 
 ROWS, BATCHES = 900, 12
 """Of a batch, and batches: more rows than one pass over the data."""
@@ -70,6 +70,7 @@ def replayed(replay, last):
     return [row for batch in replay.batches(0, last, clock) for row in batch.to_pylist()]
 
 
+@pytest.mark.long
 def test_deduplication_keeps_the_rows_of_every_pass_over_one_input_whose_keys_are_renewed(spark, folder):
     def orders(place):
         return (replace(two_inputs.inputs(place)[0], renew=("id",)),)
@@ -105,6 +106,7 @@ def _rounded(rows):
     return sorted((*row[:3], round(row[3], 4)) for row in rows)
 
 
+@pytest.mark.long
 def test_no_input_runs_ahead_of_the_other(spark, folder):
     def both(orders, payments):
         one = orders.selectExpr("'orders' AS input", "placed_at AS time")
@@ -121,6 +123,7 @@ def test_no_input_runs_ahead_of_the_other(spark, folder):
     assert [source["endOffset"]["input"] for source in json.loads(last.json)["sources"]] == [0, 1]
 
 
+@pytest.mark.alone
 @pytest.mark.long
 def test_the_rate_is_met_in_sum_and_by_shares(folder):
     rate = 500.0
@@ -154,6 +157,7 @@ def revenue(orders, payments):
 """
 
 
+@pytest.mark.alone
 @pytest.mark.long
 def test_two_files_become_a_study_and_a_measurement(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)

@@ -5,12 +5,11 @@ late, all within the watermark's 4 s. Then 300 events of other people and auctio
 queries with windows drop them, the others keep them. Last, two files of sentinels hours later that close all windows.
 """
 
-import importlib.util
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
+import nexmark_models as models
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,10 +18,6 @@ from workbench.workload import EventClock
 from workbench.workload.nexmark import BASE_TIME_US, NexmarkGenerator, NexmarkSettings, query
 
 pytestmark = pytest.mark.spark
-
-_spec = importlib.util.spec_from_file_location("nexmark_models", Path(__file__).with_name("nexmark_models.py"))
-models = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(models)
 
 SETTINGS = NexmarkSettings(group_size=100, late_probability=0.1, late_delay_s=3.0, active_people=20, hot_batch=10)
 SPACING_US = 10_000.0

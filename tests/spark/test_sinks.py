@@ -115,7 +115,7 @@ def delta_table(place):
 
 
 @pytest.mark.alone
-@pytest.mark.long  # test_scripts.py has a function that make test calls
+@pytest.mark.long
 def test_foreach_batch_calls_the_users_function_with_each_batch_once(tmp_path):
     asked = replace(ROWS, sink=job_with_sinks.keep)
     with deployed(asked, sink=f"job_with_sinks:keep {tmp_path}") as (run, _):

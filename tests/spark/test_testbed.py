@@ -64,11 +64,12 @@ def wait_until_gone(before, seconds=30):
 
 
 @pytest.fixture(scope="module")
-def observed(tmp_path_factory):
-    """One deployment at two loads, budgets that take turns in it, and what was left when it was over.
+def observed(request, tmp_path_factory):
+    """One deployment at two loads, budgets that take turns where a test asks, and what was left when it was over.
 
     The folder it is made in has files with the names of libraries.
     """
+    asked = any("turns" in item.fixturenames for item in request.session.items)
     folder = tmp_path_factory.mktemp("own")
     for name in ("queue", "psutil"):
         (folder / f"{name}.py").write_text("raise SystemExit('not a library')\n")
@@ -88,7 +89,7 @@ def observed(tmp_path_factory):
             "slots": [set(process.cpu_affinity()) for process in (executor, *executor.children(recursive=True))],
             "driver": [set(process.cpu_affinity()) for process in (driver, *driver.children())],  # its JVM too
         }
-        for budget, layout in TURNS:
+        for budget, layout in TURNS if asked else ():
             run.turn(budget, layout)
             run.set_rate(math.inf)
             run.settle(6)
@@ -98,6 +99,11 @@ def observed(tmp_path_factory):
                 run.turn(wrong)
             assert error.value.settings == ("slots",)
     return seen, machine, source, during, left_behind() - before, cores, turns
+
+
+@pytest.fixture
+def turns(observed):
+    return observed[-1]
 
 
 def test_as_much_as_fits_grows_until_it_fills_the_interval(observed):
@@ -150,8 +156,9 @@ def test_nothing_is_left_after_a_deployment(observed):
     assert after == set()
 
 
-def test_budgets_take_turns_in_one_executor(observed):
-    for (budget, layout), (observation, _, same_executor) in zip(TURNS, observed[6], strict=True):
+@pytest.mark.long
+def test_budgets_take_turns_in_one_executor(turns):
+    for (budget, layout), (observation, _, same_executor) in zip(TURNS, turns, strict=True):
         tasks = [operator.tasks for operator in observation.operators]
         assert tasks[0] == layout.get("source", budget.slots)
         assert tasks[-1] == layout.get("state", budget.slots)
@@ -159,16 +166,17 @@ def test_budgets_take_turns_in_one_executor(observed):
         assert same_executor
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not FRACTIONS, reason="needs a quota: control groups that this machine permits")
-def test_a_turn_has_the_slots_and_the_quota_of_its_budget(observed):
-    _, _, source, *_, ((one, less, _), (divided, _, _), (back, more, _)) = observed
+def test_a_turn_has_the_slots_and_the_quota_of_its_budget(observed, turns):
+    (one, less, _), (divided, _, _), (back, more, _) = turns
     for observation, cores in ((one, 0.4), (divided, 0.4), (back, 0.8)):
         used = sum(operator.cpu_s for operator in observation.operators) / observation.elapsed_s
         assert used < 1.4 * cores  # the quota of the other budget is twice or half as much
         assert observation.quota_throttled > 0
     assert back.consumed_rate > 1.2 * one.consumed_rate
     assert less.rate_limit < more.rate_limit
-    assert more.rate_limit >= source.rate_limit  # one in doubt is taken again, and the faster counts
+    assert more.rate_limit >= observed[2].rate_limit  # one in doubt is taken again, and the faster counts
 
 
 @pytest.mark.long

@@ -1,17 +1,15 @@
 """What users write runs, is read and is observed; what Spark refuses is refused at once, with Spark's reason."""
 
-import json
-import os
-import subprocess
-import sys
-
 import pytest
+from one_slot import carried_out
 from user_queries import QUERIES, REFUSED
 
 pytestmark = pytest.mark.spark
 
 STATEFUL = set(QUERIES) - {"scalar functions", "pandas functions", "no output"}
 OF_THE_SCRIPT = ("script #1", "script #2")
+QUICK = {"session windows", "dropDuplicatesWithinWatermark", "applyInPandasWithState", "transformWithStateInPandas"}
+QUICK |= {"pandas functions", "interval self-join", "no output", "script #1"}  # those that make test tries
 ROWS = 300
 
 TWO_QUERIES = """
@@ -90,20 +88,20 @@ end_session(spark)
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def found(request, tmp_path_factory):
+    """What came of each query that a test of this run looks at."""
     folder = tmp_path_factory.mktemp("queries")
     (folder / "two.py").write_text(TWO_QUERIES)
     (folder / "shops.csv").write_text("shop,city\none,Bonn\ntwo,Ulm\nthree,Ulm\n")
-    names = [*QUERIES, *OF_THE_SCRIPT, *REFUSED]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-c", SCRIPT % {"rows": ROWS, "names": names}]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    log = folder / "run" / "jvm.log"
-    assert done.returncode == 0, done.stderr[-3000:] + (log.read_text()[-3000:] if log.exists() else "")
-    return json.loads((folder / "found.json").read_text())
+    here = [one for one in request.session.items if one.nodeid.startswith(f"{request.node.nodeid}::")]
+    looked_at = {one.callspec.params["name"] for one in here}
+    names = [name for name in (*QUERIES, *OF_THE_SCRIPT, *REFUSED) if name in looked_at]
+    return carried_out(SCRIPT % {"rows": ROWS, "names": names}, folder)
 
 
-@pytest.mark.parametrize("name", [*QUERIES, *OF_THE_SCRIPT])
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=[] if one in QUICK else pytest.mark.long) for one in (*QUERIES, *OF_THE_SCRIPT)]
+)
 def test_it_runs_and_is_observed(found, name):
     seen = found[name]
     assert "refused" not in seen, seen

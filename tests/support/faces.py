@@ -7,8 +7,8 @@ import re
 from workbench.cli import main
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
-_MOST_ROWS = 20
-_RUN = re.compile(r"\d{4}-\d\d-\d\d|(?<= · simulated engine \(fluid\)) · [^\n|]*")
+_WIDTH = 240
+_RUN = re.compile(r'\d{4}-\d\d-\d\d|(?<= · simulated engine \(fluid\)) · [^\n|"]*')
 _TIMES = re.compile(r" *\d+(\.\d+)?\s(ms|µs|s)\b")
 
 
@@ -35,11 +35,9 @@ def in_json(arguments, capsys, *codes):
     return json.loads(capsys.readouterr().out)
 
 
-def undated(value):
-    """Text, or the facts of a card, without the days and the machine of runs that a test has made."""
-    if isinstance(value, dict):
-        return {name: undated(one) for name, one in value.items()}
-    return _RUN.sub("DAY", value) if isinstance(value, str) else value
+def undated(text):
+    """Text without the days and the machine of runs that a test has made."""
+    return _RUN.sub("DAY", text)
 
 
 def untimed(text):
@@ -56,45 +54,67 @@ def rounded(value):
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
-def page(cards):
-    """Facts of a page: what each card asks and finds, the words of its markup, its table, its figure's data."""
+def facts(cards, most_rows=None):
+    """Facts of a page: what each card asks and finds, the words of its markup, its table, its figure's data.
+
+    Of tables of more than `most_rows` rows, the first and the last rows are kept.
+    """
     return [
         {
-            "name": card.name,
-            "title": card.title,
+            "card": f"{card.name}, {card.kind}{', folded' if card.folded else ''}: {card.title}",
             "finding": card.finding,
-            "kind": card.kind,
-            "folded": card.folded,
             "words": words(card.html),
-            "table": None if card.table is None else [[rounded(one) for one in row] for row in card.table.rows],
-            "columns": None if card.table is None else [" ".join(column).strip() for column in card.table.columns],
+            "table": None if card.table is None else _table(card.table, most_rows),
             "figure": None if card.figure is None else [_trace(one) for one in card.figure.data],
         }
         for card in cards
     ]
 
 
-def brief(cards):
-    """The same, each row of a table in a line, and of long tables the first and the last rows."""
-    shown = page(cards)
-    for card in shown:
-        rows = [" | ".join(map(str, row)) for row in card["table"] or ()]
-        card["table"] = rows if len(rows) <= _MOST_ROWS else [*rows[:3], f"{len(rows)} rows", rows[-1]]
-        card["columns"] = " | ".join(card["columns"] or ())
-    return shown
+def page(cards, before=()):
+    """Facts of a page, as lines; of a card that is on the page `before`, those that differ."""
+    return lines(changed(facts(cards), facts(before)))
 
 
-def document(told):
-    """Fields of a JSON document, each on a line, floats to six digits."""
-    if isinstance(told, list):
-        return [document(one) for one in told]
-    rounded = json.loads(json.dumps(told), parse_float=lambda text: float(f"{float(text):.6g}"))
-    return {key: json.dumps(value) for key, value in rounded.items()}
+def changed(page, before):
+    """Facts of a page without those that cards of the same title have on the page `before`."""
+    known = {(one["card"], name): value for one in before for name, value in one.items() if name != "card"}
+    return [
+        {name: value for name, value in one.items() if known.get((one["card"], name), ...) != value} for one in page
+    ]
+
+
+def lines(value, name=""):
+    """JSON of a value: what does not fit in a line has lines of its own, with the names that lead to it."""
+    line = f"{name} {_json(value)}".strip()
+    if not isinstance(value, dict | list) or len(line) <= _WIDTH:
+        return line
+    parts = dict(enumerate(value)) if isinstance(value, list) else dict(sorted(value.items()))
+    long = {key: part for key, part in parts.items() if isinstance(value, list) or len(_json(part)) > _WIDTH / 2}
+    packed = [{}]
+    for key in (key for key in parts if key not in long):
+        if len(_json(packed[-1] | {key: parts[key]})) > _WIDTH:
+            packed.append({})
+        packed[-1][key] = parts[key]
+    short = [f"{name} {_json(row)}".strip() for row in packed if row]
+    return "\n".join([*short, *(lines(part, f"{name}.{key}".strip(".")) for key, part in long.items())])
 
 
 def words(markup):
     """Text of some markup, its elements apart."""
     return " | ".join(filter(None, (html.unescape(part).strip() for part in re.split(r"<[^>]*>", markup))))
+
+
+def _table(table, most_rows):
+    names = " | ".join(" ".join(column).strip() for column in table.columns)
+    rows = [" | ".join(str(rounded(one)) for one in row) for row in table.rows]
+    if most_rows is not None and len(rows) > most_rows:
+        rows = [*rows[:3], f"{len(rows)} rows", rows[-1]]
+    return [names, *rows]
+
+
+def _json(value):
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
 def _trace(trace):

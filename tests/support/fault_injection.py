@@ -7,19 +7,13 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
+from simulated_study import SIMULATED
+
 from workbench import cli
 from workbench.cli import planning  # noqa: F401 - loaded once, and not again in each child
 from workbench.study import read_planned
 
-STUDY = """query: nexmark:q1
-targets: [2000000, 9000000]
-slots: [2, 4, 8]
-memory_mb: [512]
-testbed: fluid
-slot_cpus: 1
-most_runs: 3
-form: linear
-"""
+STUDY = f"{SIMULATED.replace('20000000', '9000000')}most_runs: 3\nform: linear\n"
 PLAN = ("plan", "study.yaml", "--journal", "kept/journal.jsonl", "--output", "kept/plan.json")
 
 

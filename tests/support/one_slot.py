@@ -1,4 +1,9 @@
-"""What a session of one slot is deployed with, for scripts that start one without a testbed."""
+"""Scripts that start a session of one slot without a testbed, each in a process of its own."""
+
+import json
+import os
+import subprocess
+import sys
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.testbed.spark.driver.session import DeploymentSpec
@@ -18,3 +23,13 @@ def one_slot(folder, **more):
         state_partitions=2,
         **more,
     )
+
+
+def carried_out(script, folder, **variables):
+    """What a script, whose session is in the folder ``run``, writes to ``found.json`` in `folder`."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))} | variables
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    log = folder / "run" / "jvm.log"
+    assert done.returncode == 0, done.stderr[-3000:] + (log.read_text()[-3000:] if log.exists() else "")
+    return json.loads((folder / "found.json").read_text())

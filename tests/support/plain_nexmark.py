@@ -17,16 +17,9 @@ _KINDS = ("person", "auction", "bid")
 
 
 def event(number: int, settings: NexmarkSettings = DEFAULTS, clock: EventClock | None = None) -> dict[str, Any]:
-    """Return event `number` as a row: nested dictionaries, None for the records that are absent.
+    """Return event `number`, from 0 in order of emission, as a row: nested dictionaries, None for absent records.
 
-    Parameters
-    ----------
-    number
-        Number of the event in order of emission, from 0.
-    settings
-        What the stream contains.
-    clock
-        Gives the event times; by default 10,000 events a second from 2015-07-15.
+    Without a clock there are 10,000 events a second from 2015-07-15.
     """
     clock = clock or EventClock(1_436_918_400_000_000, 0, 100.0)
     size = settings.group_size

@@ -11,16 +11,8 @@ import numpy as np
 def queued(arrived, batch_s, interval_s, until_s, *, from_s=0.0, taken=0, cap=math.inf):
     """Yield (second it fires, rows, seconds it lasts, rows it leaves) of each batch until `until_s`.
 
-    Parameters
-    ----------
-    arrived
-        Rows that have arrived by a second.
-    batch_s
-        Seconds that the batch of a number lasts with that many rows.
-    from_s, taken
-        When the query starts; rows that were read before.
-    cap
-        Most rows of a batch.
+    `arrived` gives the rows that have arrived by a second, `batch_s` the seconds that the batch of a number lasts with
+    that many rows, at most `cap`. The query starts at `from_s`, after `taken` rows were read.
     """
     fires, number = from_s, 0
     while fires <= until_s:

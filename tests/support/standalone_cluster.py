@@ -23,6 +23,7 @@ from workbench.testbed.spark.driver.cores import COMPILERS
 from workbench.testbed.spark.machine.quota import family
 
 HOME = Path(pyspark.__file__).parent
+WORKERS = 2
 STARTS_S, ENDS_S = 180.0, 20.0
 LOOPBACK = "127.0.0.1"
 
@@ -38,13 +39,10 @@ def ip(*arguments):
 
 
 @contextmanager
-def namespaces(count):
-    """Make `count` network namespaces on a bridge; give the bridge's address, and theirs by name.
+def namespaces():
+    """Make a network namespace for each worker on a bridge; give the bridge's address, and theirs by name.
 
-    Raises
-    ------
-    OSError, CalledProcessError
-        If this machine has no ``ip``, or does not permit it.
+    It raises OSError or CalledProcessError where this machine has no ``ip``, or does not permit it.
     """
     number = os.getpid() % 250
     bridge, network = f"workbench{number}", f"10.213.{number}"
@@ -54,7 +52,7 @@ def namespaces(count):
         ip("addr", "add", f"{network}.1/24", "dev", bridge)
         ip("link", "set", bridge, "up")
         addresses = {}
-        for place in range(count):
+        for place in range(WORKERS):
             name, link = f"{bridge}-{place}", f"wb{number}-{place}"
             ip("netns", "add", name)
             made.callback(ip, "netns", "del", name)  # and its end of the link with it
@@ -144,13 +142,13 @@ class Standalone:
 
 
 @contextmanager
-def standalone(folder, *, workers=2, cores=1, memory="2g", apart=False, cpus=None):
-    """Run a master and `workers`, each with `cores` that are counted, and limited to `cpus` where these are given."""
+def standalone(folder, *, cores=1, apart=False):
+    """Run a master and two workers, each with `cores` that are counted, and where `apart` with a network of its own."""
     with ExitStack() as stack:
         if apart:
-            host, addresses = stack.enter_context(namespaces(workers))
+            host, addresses = stack.enter_context(namespaces())
         else:
-            host, addresses = LOOPBACK, {number: f"127.0.0.{number + 2}" for number in range(workers)}
+            host, addresses = LOOPBACK, {number: f"127.0.0.{number + 2}" for number in range(WORKERS)}
         cluster = Standalone(Path(folder), host, free_port(), free_port())
         stack.callback(lambda: [cluster.kill(name) for name in list(cluster.processes)])
         cluster.start("master", "org.apache.spark.deploy.master.Master", "--host", host, "--port", cluster.port,
@@ -158,12 +156,10 @@ def standalone(folder, *, workers=2, cores=1, memory="2g", apart=False, cpus=Non
         for number, (name, address) in enumerate(addresses.items()):
             cluster.addresses.append(address)
             cluster.start(f"worker-{number}", "org.apache.spark.deploy.worker.Worker", "--host", address, "--cores",
-                          cores, "--memory", memory, "--webui-port", 0, "-d", cluster.folder / f"work-{number}",
+                          cores, "--memory", "2g", "--webui-port", 0, "-d", cluster.folder / f"work-{number}",
                           cluster.master, address=address, namespace=name if apart else None)  # fmt: skip
-            if cpus is not None:
-                cluster.limit(f"worker-{number}", cpus)
         end = time.monotonic() + STARTS_S
-        while cluster.alive() < workers:
+        while cluster.alive() < WORKERS:
             if time.monotonic() > end:
                 raise TimeoutError((cluster.folder / "master.log").read_text()[-2000:])
             with suppress(subprocess.TimeoutExpired):

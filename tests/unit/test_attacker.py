@@ -89,20 +89,24 @@ def hostile(data, names):
     return data
 
 
+def texts(data, without=(), key=None):
+    """Each text of JSON values with its key, but for those under the keys `without`."""
+    if isinstance(data, str):
+        yield key, data
+    elif isinstance(data, list):
+        for one in data:
+            yield from texts(one, without, key)
+    elif isinstance(data, dict):
+        for name, one in data.items():
+            yield from () if name in without else texts(one, without, name)
+
+
 def written_by_attacker(name, folder=Path()):
     """Path of a document whose query, operators, instances and machine have the attacker's names."""
     data = json.loads((STORED / name).read_text())
+    named = {"operator", "reason", "finding", "advice", "name", "upstream"}
     names = {"q5", "nexmark:q5", "USD", "AWS", "a model & its <stepping>"}
-
-    def collect(value, key=None):
-        if isinstance(value, str) and key in {"operator", "reason", "finding", "advice", "name", "upstream"}:
-            names.add(value)
-        for inner_key, inner in value.items() if isinstance(value, dict) else ():
-            collect(inner, inner_key)
-        for inner in value if isinstance(value, list) else ():
-            collect(inner, key)
-
-    collect(data)
+    names |= {text for key, text in texts(data) if key in named}
     (folder / name).write_text(json.dumps(hostile(data, names)))
     return folder / name
 
@@ -118,23 +122,6 @@ def cards(tmp_path_factory):
     assert any("click" in card.heading_html() for card in made)
     assert not (folder / "pwned").exists()
     return made
-
-
-def texts_of(figure):
-    """Every text of a figure that plotly draws."""
-
-    def walk(value):
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, list):
-            for one in value:
-                yield from walk(one)
-        elif isinstance(value, dict):
-            for key, one in value.items():
-                if key not in {"meta", "template", "customdata"}:
-                    yield from walk(one)
-
-    return list(walk(json.loads(figure.to_json())))
 
 
 def command(*arguments):
@@ -253,10 +240,11 @@ def test_names_that_are_markup_in_a_page(came_to, cards):
 
 
 def test_names_that_are_links_or_templates_of_a_hover_text_in_a_figure(came_to, cards):
-    texts = [text for card in cards if card.figure is not None for text in texts_of(card.figure)]
-    assert any("click" in text for text in texts)
-    assert [text for text in texts if "<a " in text or "<script" in text] == []
-    assert [text for text in texts if "click" in text and "%{x}" in text] == []
+    figures = [json.loads(card.figure.to_json()) for card in cards if card.figure is not None]
+    drawn = [text for _, text in texts(figures, without={"meta", "template", "customdata"})]
+    assert any("click" in text for text in drawn)
+    assert [text for text in drawn if "<a " in text or "<script" in text] == []
+    assert [text for text in drawn if "click" in text and "%{x}" in text] == []
     assert for_plotly("%{customdata}<b>") == "&#37;{customdata}&lt;b&gt;"
     came_to("escaped in every figure: plotly draws them literally")
 

@@ -37,7 +37,7 @@ MEASURED = {
 
 @pytest.fixture
 def measured(request, tmp_path, monkeypatch):
-    """Measure what the test names without Spark; return the command's arguments and the measurement."""
+    """Measure what the test names without Spark; return the command's arguments, the cards, and those known before."""
     found = MEASURED[request.param]()
 
     def measure(*_, **__):
@@ -46,7 +46,8 @@ def measured(request, tmp_path, monkeypatch):
 
     monkeypatch.setattr(measuring, "measure", measure)
     monkeypatch.chdir(tmp_path)
-    return ["measure", "nexmark:q1"], found
+    before = () if request.param == "measured" else of_a_measurement.cards(example_measurement())
+    return ["measure", "nexmark:q1"], of_a_measurement.cards(found), before
 
 
 @pytest.fixture
@@ -61,15 +62,15 @@ def replayed(request, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("measured", MEASURED, indirect=True)
 def test_a_measurement(measured, capsys, monkeypatch, snapshot):
-    arguments, found = measured
-    assert faces.in_json(arguments, capsys, 3, 4) == snapshot(name="json")
+    arguments, cards, before = measured
+    assert faces.lines(faces.in_json(arguments, capsys, 3, 4)) == snapshot(name="json")
     faces.check_terminals(arguments, capsys, monkeypatch, snapshot)
-    assert faces.page(of_a_measurement.cards(found)) == snapshot(name="page")
+    assert faces.page(cards, before) == snapshot(name="page")
 
 
 @pytest.mark.parametrize("replayed", SESSIONS, indirect=True)
 def test_a_replay(replayed, capsys, monkeypatch, snapshot):
-    assert faces.in_json(replayed, capsys, 3, 4) == snapshot(name="json")
+    assert faces.lines(faces.in_json(replayed, capsys, 3, 4)) == snapshot(name="json")
     faces.check_terminals(replayed, capsys, monkeypatch, snapshot)
 
 

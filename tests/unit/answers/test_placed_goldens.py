@@ -37,8 +37,8 @@ def test_a_placement(name, tmp_path, capsys, monkeypatch, snapshot):
     options, changes = PLACED[name]
     monkeypatch.chdir(tmp_path)
     arguments = ["place", problem(tmp_path, changes).name, *options]
-    told = faces.document(without_seconds(faces.in_json(arguments, capsys, 1)))
-    assert (told[:2] if isinstance(told, list) else told) == snapshot(name="json")
+    told = faces.rounded(without_seconds(faces.in_json(arguments, capsys, 1)))
+    assert faces.lines(told[:2] if isinstance(told, list) else told) == snapshot(name="json")
     faces.check_terminals(arguments, capsys, monkeypatch, snapshot, faces.untimed)
 
 
@@ -54,11 +54,12 @@ def without_seconds(document):
 def test_the_page_of_a_placement(asked, tmp_path, snapshot):
     given = read_placement_input(problem(tmp_path, asked.get("changes", {})))
     found = study_placement(given, method=asked.get("method"), samples=3, timeout_s=30.0)
-    made = faces.brief(of_a_placement.cards(found, of_a_placement.of_a_report(placement="problem.json", samples=3)))
+    cards = of_a_placement.cards(found, of_a_placement.of_a_report(placement="problem.json", samples=3))
+    made = faces.facts(cards, most_rows=20)
     for card in made[:2]:
-        card["table"] = [row.rpartition(" | ")[0] for row in card["table"]]  # without how long each decided
+        card["table"][1:] = [row.rpartition(" | ")[0] for row in card["table"][1:]]  # without how long each decided
         card["words"] = faces.untimed(card["words"])
-    assert made == snapshot
+    assert faces.lines(made) == snapshot
 
 
 OBSERVED = {
@@ -76,10 +77,10 @@ def test_an_observed_query(name, tmp_path, capsys, monkeypatch, snapshot):
     log_written(tmp_path / "log", log())
     told = faces.in_json(["observe", "log", *options], capsys, 1)
     told["plans"] = told["plans"] and [plan["rate"] for plan in told["plans"]["plans"]]
-    assert faces.document(told) == snapshot(name="json")
+    assert faces.lines(faces.rounded(told)) == snapshot(name="json")
     faces.check_terminals(["observe", "log", *options], capsys, monkeypatch, snapshot)
-    made = of_a_log.cards(observe("log", **asked), 600.0)
-    assert faces.brief(card for card in made if card.name in HEAD_ROOM) == snapshot(name="page")
+    made = [card for card in of_a_log.cards(observe("log", **asked), 600.0) if card.name in HEAD_ROOM]
+    assert faces.lines(faces.facts(made, most_rows=20)) == snapshot(name="page")
 
 
 HEAD_ROOM = {"head-room", "what-it-is", "batches", "operators", "plans"}
@@ -89,5 +90,5 @@ SHIPPED = Path(__file__).parents[3] / "data" / "q5-eventlog.zstd"
 def test_the_shipped_log(capsys, monkeypatch, snapshot):
     monkeypatch.chdir(SHIPPED.parent)
     arguments = ["observe", SHIPPED.name]
-    assert faces.document(faces.in_json(arguments, capsys, 1)) == snapshot(name="json")
+    assert faces.lines(faces.rounded(faces.in_json(arguments, capsys, 1))) == snapshot(name="json")
     faces.check_terminals(arguments, capsys, monkeypatch, snapshot)

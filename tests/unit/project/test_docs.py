@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from simulated_study import SIMULATED
 
 from workbench import cli
 from workbench.study import read_study
@@ -30,7 +31,7 @@ RUN = sorted(page.name for page in DOCS.glob("*.md") if blocks(page.name, mark="
 
 
 @pytest.mark.parametrize(
-    "page", [pytest.param(page, marks=[pytest.mark.long] if page == "how-to.md" else []) for page in RUN]
+    "page", [pytest.param(page, marks=[] if page == "reference.md" else pytest.mark.long) for page in RUN]
 )
 def test_examples_run_in_order(page, tmp_path):
     (tmp_path / "data").symlink_to(ROOT / "data")
@@ -43,14 +44,15 @@ def test_examples_run_in_order(page, tmp_path):
         assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
 
 
-@pytest.mark.parametrize("text", [text for page in DOCS.glob("*.md") for text in blocks(page.name, "python")])
-def test_python_examples_are_python(text):
-    compile(text, "example", "exec")
+READ_AS = {"python": lambda text: compile(text, "example", "exec"), "yaml": yaml.safe_load}
 
 
-@pytest.mark.parametrize("text", [text for page in DOCS.glob("*.md") for text in blocks(page.name, "yaml")])
-def test_yaml_examples_are_yaml(text):
-    assert yaml.safe_load(text)
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [(kind, text) for page in DOCS.glob("*.md") for kind in READ_AS for text in blocks(page.name, kind)],
+)
+def test_examples_are_in_the_language_that_they_name(kind, text):
+    assert READ_AS[kind](text)
 
 
 def commands():
@@ -148,15 +150,7 @@ def test_the_reference_names_every_command():
     assert set(re.findall(r"^\| `(\w+)", table, re.MULTILINE)) == set(commands_of(PARSER))
 
 
-STUDY = """query: nexmark:q1
-targets: [2000000]
-slots: [2, 4, 8]
-memory_mb: [512]
-testbed: fluid
-slot_cpus: 1
-most_runs: 3
-form: linear
-"""
+STUDY = f"{SIMULATED.replace(', 20000000', '')}most_runs: 3\nform: linear\n"
 
 
 @pytest.fixture

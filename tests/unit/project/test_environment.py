@@ -4,6 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
+import advisories
 import pytest
 import yaml
 from packaging.requirements import Requirement
@@ -17,9 +18,8 @@ GIVEN = ("jupyterlab", "ipywidgets", "plotly", "pyspark", "scikit-optimize", "sc
 
 @pytest.fixture(scope="module")
 def pins():
-    lines = (ROOT / "requirements.txt").read_text().splitlines()
-    pairs = (line.split(";")[0].split()[0].split("==") for line in lines if line and line[0] not in "# ")
-    return {canonicalize_name(name): version for name, version in pairs}
+    pinned = advisories.pinned((ROOT / "requirements.txt").read_text())
+    return {canonicalize_name(name): version for name, version in pinned}
 
 
 def wanted():
