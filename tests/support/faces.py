@@ -56,8 +56,11 @@ def rounded(value):
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
-def page(cards):
-    """Facts of a page: what each card asks and finds, the words of its markup, its table, its figure's data."""
+def page(cards, written=lambda row: json.dumps([rounded(one) for one in row], ensure_ascii=False)):
+    """Facts of a page: what each card asks and finds, the words of its markup, its table, its figure's data.
+
+    Each row of a table is `written` in a line, by default with all its types.
+    """
     return [
         {
             "name": card.name,
@@ -66,8 +69,8 @@ def page(cards):
             "kind": card.kind,
             "folded": card.folded,
             "words": words(card.html),
-            "table": None if card.table is None else [[rounded(one) for one in row] for row in card.table.rows],
-            "columns": None if card.table is None else [" ".join(column).strip() for column in card.table.columns],
+            "table": None if card.table is None else list(map(written, card.table.rows)),
+            "columns": None if card.table is None else " | ".join(" ".join(one).strip() for one in card.table.columns),
             "figure": None if card.figure is None else [_trace(one) for one in card.figure.data],
         }
         for card in cards
@@ -75,12 +78,12 @@ def page(cards):
 
 
 def brief(cards):
-    """The same, each row of a table in a line, and of long tables the first and the last rows."""
-    shown = page(cards)
+    """The same in words, and of long tables the first and the last rows."""
+    shown = page(cards, lambda row: " | ".join(str(rounded(one)) for one in row))
     for card in shown:
-        rows = [" | ".join(map(str, row)) for row in card["table"] or ()]
+        rows = card["table"] or []
         card["table"] = rows if len(rows) <= _MOST_ROWS else [*rows[:3], f"{len(rows)} rows", rows[-1]]
-        card["columns"] = " | ".join(card["columns"] or ())
+        card["columns"] = card["columns"] or ""
     return shown
 
 
@@ -88,8 +91,7 @@ def document(told):
     """Fields of a JSON document, each on a line, floats to six digits."""
     if isinstance(told, list):
         return [document(one) for one in told]
-    rounded = json.loads(json.dumps(told), parse_float=lambda text: float(f"{float(text):.6g}"))
-    return {key: json.dumps(value) for key, value in rounded.items()}
+    return {key: json.dumps(rounded(value)) for key, value in told.items()}
 
 
 def words(markup):

@@ -64,7 +64,9 @@ def test_a_measurement(measured, capsys, monkeypatch, snapshot):
     arguments, found = measured
     assert faces.in_json(arguments, capsys, 3, 4) == snapshot(name="json")
     faces.check_terminals(arguments, capsys, monkeypatch, snapshot)
-    assert faces.page(of_a_measurement.cards(found)) == snapshot(name="page")
+    usual = faces.page(of_a_measurement.cards(example_measurement())) if found.estimate.exhausted else ()
+    shown = [card for card in faces.page(of_a_measurement.cards(found)) if card not in usual]
+    assert shown == snapshot(name="page")
 
 
 @pytest.mark.parametrize("replayed", SESSIONS, indirect=True)

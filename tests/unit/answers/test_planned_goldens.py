@@ -41,7 +41,8 @@ def test_a_simulated_plan(tmp_path, capsys, monkeypatch, snapshot):
     (tmp_path / "prices.csv").write_text(PRICES)
     assert main(["plan", "study.yaml", "--json"]) == NOT_SUSTAINED  # one target has no plan
     document = json.loads(capsys.readouterr().out)
-    assert faces.rounded({name: document[name] for name in ("plans", "refused", "forms")}) == snapshot(name="json")
+    told = {name: faces.document(document[name]) for name in ("plans", "refused", "forms")}
+    assert told == snapshot(name="json")
     faces.check_terminals(["plan", "study.yaml"], capsys, monkeypatch, snapshot, faces.undated)
     shown = faces.page(cards(read_planned(tmp_path / ".workbench/study-plan.json")))
     assert [faces.undated(card) for card in shown] == snapshot(name="page")
