@@ -49,7 +49,7 @@ def answer(measurement: Measurement) -> Answer:
         "Probes of the estimate",
         listed=False,
         cautions={check.finding: Advice(check.advice) for check in made if check.advice and check.finding},
-        draw=lambda: figures.draw_probes(figures.probes(measurement.query, measurement.budget, estimate, ran=ran)),
+        draw=lambda: figures.draw_probes(figures.Probes(measurement.query, measurement.budget, estimate, ran)),
         evidence=(
             *([partial(_batches, measurement)] if ran else []),
             partial(_operators, measurement),

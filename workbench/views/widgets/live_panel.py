@@ -115,7 +115,7 @@ def _panes(now: Snapshot) -> tuple[Pane, ...]:
     )
 
 
-class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
+class LivePanel(panel.Panel):
     """Shows a `runner`, of ``workbench.study.runner``, and lets it be started, cancelled and resumed."""
 
     def __init__(self, runner: Runner[Any]) -> None:
@@ -139,16 +139,12 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
         self.alarm.on(self.begin, self.start)
         self.alarm.on(self._stop, self.cancel)
         super().__init__(
-            panel.styled(
-                self.state,
-                ipywidgets.HBox([self.start, self.cancel]),
-                self.alarm.widget,
-                panel.grid(panel.LOOP, *charts) if len(charts) > 1 else charts[0],
-                self.lines,
-                panel.FullWidth(),
-            )
+            self.state,
+            ipywidgets.HBox([self.start, self.cancel]),
+            self.alarm.widget,
+            panel.grid(panel.LOOP, *charts) if len(charts) > 1 else charts[0],
+            self.lines,
         )
-        self.add_class(panel.PANEL)
         self.refresh()
 
     def refresh(self) -> None:
