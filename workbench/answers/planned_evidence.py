@@ -79,7 +79,7 @@ def _forms_table(found: FormComparison) -> Table:
     )
     rows = tuple(
         (
-            f"{fit.form}, {findings.choice(found)}" if fit.form == found.chosen else fit.form,
+            f"{fit.form}, {findings.CHOICES[found.rule]}" if fit.form == found.chosen else fit.form,
             ", ".join(units.scaled(one, "") for one in fit.coefficients),
             fit.left_out,
             times(100, fit.left_out_share),
