@@ -10,6 +10,7 @@ from workbench import units
 from workbench.advice import Advice
 from workbench.answers.answer import COUNT, NUMBER, RECORDS, SECONDS, SIZE, Answer, Fact, Unit
 from workbench.scaling import Timeline
+from workbench.scaling.elastic import ParadigmRun
 from workbench.simulation import RateTrace
 from workbench.spelling import spelled_report
 from workbench.study import KEYED, Replayed, ReplayedParadigms
@@ -235,13 +236,13 @@ def _load(found: Replayed) -> Iterable[Card]:
 
 
 def _of_paradigms(found: ReplayedParadigms, asked: Parameters | None) -> Answer:
-    data, trace, cluster = figures.paradigms(found.runs), found.trace, found.cluster
+    best, trace, cluster = figures.best_paradigm(found.runs), found.trace, found.cluster
     executors, shards = units.some(found.advice.executors, "executor"), units.some(found.advice.shards, "shard")
-    ranked = sorted(data.runs, key=lambda run: (run is not data.best, -run.throughput_per_s))
+    ranked = sorted(found.runs, key=lambda run: (run is not best, -run.throughput_per_s))
     return Answer(
         "paradigms",
         "Which paradigm copes with changing keys?",
-        f"{data.finding}.",
+        f"{figures.paradigms(found.runs)}.",
         "SIMULATED",
         (
             f"a {KEYED} operator of {units.seconds(found.operator.cpu_s)} per record",
@@ -251,16 +252,15 @@ def _of_paradigms(found: ReplayedParadigms, asked: Parameters | None) -> Answer:
         ),
         rows=tuple(_paradigm(run.paradigm, found.rows[run.paradigm]) for run in ranked),
         caption="Paradigms on the same load",
-        chosen=0 if data.best is not None else None,
-        cautions=_keyed_cautions(found, data, asked),
-        draw=partial(figures.draw_paradigms, data),
+        chosen=0,
+        cautions=_keyed_cautions(found, best, asked),
+        draw=partial(figures.draw_paradigms, found.runs),
     )
 
 
-def _keyed_cautions(found: ReplayedParadigms, data: figures.Paradigms, asked: Parameters | None) -> dict[str, Advice]:
+def _keyed_cautions(found: ReplayedParadigms, best: ParadigmRun, asked: Parameters | None) -> dict[str, Advice]:
     reasons: dict[str, Advice] = {}
-    best = data.best
-    if best is not None and best.waiting > found.trace.mean_per_s:  # a second's records and more
+    if best.waiting > found.trace.mean_per_s:  # a second's records and more
         waiting = units.scaled(best.waiting, "records")
         known = None if asked is None else {"query": KEYED, **asked}
         reasons[f"No paradigm keeps up: with {best.paradigm} {waiting} wait at the end."] = _run(

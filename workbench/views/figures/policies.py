@@ -39,16 +39,6 @@ class Policies:
         return "cost" if self.price_unit else "core_hours"
 
     @property
-    def columns(self) -> tuple[tuple[str, str], ...]:
-        """Fields that are drawn, and the titles of their axes."""
-        return (
-            ("at_target", "Keeps up (% of time)"),
-            ("latency_p99_s", "Latency, 99 % (s)"),
-            (self.money, f"{self.price_unit or 'Core-hours'}, with driver"),
-            ("reconfigurations", "Changes"),
-        )
-
-    @property
     def best(self) -> str | None:
         """The leading policy if it keeps up; None where no policy does."""
         rows = dict(zip(self.names, self.rows, strict=True))
@@ -100,11 +90,17 @@ def draw_policies(data: Policies) -> go.Figure:
     figure = theme.figure(data.finding, 170 + 42 * len(data.names), shows)
     if not data.names:
         return theme.not_enough(figure, "no policy was replayed.")
-    panels = make_subplots(cols=len(data.columns), shared_yaxes=True, horizontal_spacing=0.035, figure=figure)
+    columns = {
+        "at_target": "Keeps up (% of time)",
+        "latency_p99_s": "Latency, 99 % (s)",
+        data.money: f"{data.price_unit or 'Core-hours'}, with driver",
+        "reconfigurations": "Changes",
+    }
+    panels = make_subplots(cols=len(columns), shared_yaxes=True, horizontal_spacing=0.035, figure=figure)
     names = [theme.plain(name) for name in data.names]
     colours = [theme.VERMILLION if name == data.best else theme.BLUE for name in data.names]
     shapes = ["/" if name == data.best else "" for name in data.names]
-    for column, (field, title) in enumerate(data.columns, start=1):
+    for column, (field, title) in enumerate(columns.items(), start=1):
         values = [round(100 * row[field], 1) if field == "at_target" else row[field] for row in data.rows]
         labels = [units.seconds(value) if field.endswith("_s") else units.number(value) for value in values]
         pattern = {"shape": shapes, "bgcolor": colours, "fgcolor": "white", "size": 6}

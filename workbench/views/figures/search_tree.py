@@ -4,7 +4,7 @@ Layers are operators, levels in them workers. A large tree is folded: open stay 
 plans near its end, in half of the rows, then the rest, the shallow parts first.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -65,13 +65,13 @@ def search_tree(
     root: SearchNode,
     *,
     chosen: Plan | None = None,
-    rows: int | None = ROWS,
+    rows: int = ROWS,
     near: int | None = None,
     opened: Collection[str] = (),
 ) -> SearchTree:
     """Lay the tree of `trace_search` out, and mark the path to a plan, the best one in it if none is `chosen`.
 
-    Beyond about `rows`, all but the nodes `opened` is folded (None: nothing); plans `near` the chosen one take half.
+    Beyond about `rows`, all but the nodes `opened` is folded; plans `near` the chosen one take half, or that many.
     """
     numbered = _Numbered(root)
     met = [(key, node.plan) for key, node in numbered.nodes.items() if node.plan is not None]
@@ -81,7 +81,7 @@ def search_tree(
         goal = min(met, key=lambda pair: preference(pair[1]), default=(None, None))[0]
     path = set(_prefixes(goal)) if goal is not None else {""}
     wanted = {prefix for key in opened for prefix in _prefixes(key) if prefix in numbered.nodes}
-    open_keys = _open(numbered, path, rows, near) | wanted
+    open_keys = _open(numbered, path, rows, rows // 2 if near is None else near) | wanted
     nodes, lines, places = _laid_out(numbered, open_keys, path, goal)
     pruned = Counter(_reason(node.pruned) for node in numbered.nodes.values() if node.pruned is not None)
     layers, workers = _levels(numbered, max(node.level for node in nodes))
@@ -95,12 +95,8 @@ def search_tree(
 
 def plan_at(root: SearchNode, key: str) -> Plan | None:
     """Return the plan at the end of a branch, by the node's key; None if there is none."""
-    node = root
-    for place in key.split(".") if key else ():
-        if not place.isdigit() or int(place) >= len(node.children):
-            return None
-        node = node.children[int(place)]
-    return node.plan
+    node = _Numbered(root).nodes.get(key)
+    return None if node is None else node.plan
 
 
 def choice_words(node: SearchNode) -> str:
@@ -156,24 +152,20 @@ def _prefixes(key: str) -> list[str]:
     return [".".join(parts[:length]) for length in range(len(parts) + 1)]
 
 
-def _open(numbered: _Numbered, path: Collection[str], rows: int | None, near: int | None) -> set[str]:
-    """Return the keys of the nodes to open: those of the `path`, and others while there are rows."""
-    if rows is None:
-        return set(numbered.nodes)
-    opened = {*path, *_branches_off(numbered, path, rows // 2 if near is None else near)}
+def _open(numbered: _Numbered, path: Collection[str], rows: int, near: int) -> set[str]:
+    """Return the keys of the nodes to open: those of the `path`, and others, the shallow first, while there are rows."""
+    opened = {*path, *_branches_off(numbered, path, near)}
     taken = 1 + numbered.lines(opened)
-    waiting = [""]
+    waiting = deque([""])
     while waiting:
-        below = []
-        for key in waiting:
-            if key not in opened:
-                more = numbered.lines([key])
-                if taken + more > rows:
-                    continue
-                opened.add(key)
-                taken += more
-            below += [child for child, node in numbered.children(key) if node.children]
-        waiting = below
+        key = waiting.popleft()
+        if key not in opened:
+            more = numbered.lines([key])
+            if taken + more > rows:
+                continue
+            opened.add(key)
+            taken += more
+        waiting += [child for child, node in numbered.children(key) if node.children]
     return opened
 
 

@@ -135,7 +135,7 @@ def test_spreads_prefer_the_shape_that_most_placements_do_well_on():
 
 def test_the_tree_keeps_the_way_to_the_best_plan(problem, tree):
     data = search_tree(tree, rows=20)
-    whole = search_tree(tree, rows=None)
+    whole = search_tree(tree, rows=10_000)
     found = search(problem)
     assert data.plans == whole.plans == found.count
     assert data.steps == sum(1 for _ in tree.walk()) - 1
@@ -148,7 +148,7 @@ def test_the_tree_keeps_the_way_to_the_best_plan(problem, tree):
 
 
 def test_marks_do_not_overlap_and_parents_lie_among_their_children(tree):
-    for data in (search_tree(tree, rows=25), search_tree(tree, rows=None)):
+    for data in (search_tree(tree, rows=25), search_tree(tree, rows=10_000)):
         assert len({(node.level, node.row) for node in data.nodes}) == len(data.nodes)
         for number, node in enumerate(data.nodes):
             rows = [child.row for child in data.nodes if child.parent == number]
