@@ -153,7 +153,7 @@ def _prefixes(key: str) -> list[str]:
 
 
 def _open(numbered: _Numbered, path: Collection[str], rows: int, near: int) -> set[str]:
-    """Return the keys of the nodes to open: those of the `path`, and others, the shallow first, while there are rows."""
+    """Return the keys of the nodes to open: those of the `path`, and others, the shallow first, while rows last."""
     opened = {*path, *_branches_off(numbered, path, near)}
     taken = 1 + numbered.lines(opened)
     waiting = deque([""])

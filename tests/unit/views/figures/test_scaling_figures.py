@@ -37,9 +37,10 @@ def line(steps=4000, tasks=3, memory=512.0, price=None):
 
 def test_a_timeline_is_thinned_without_losing_a_peak():
     data = timeline(line(), "ds2")
-    assert len(data.times_s) <= 1200
-    assert max(data.latency_s) == 77.0
-    assert data.offered == pytest.approx(np.full(len(data.times_s), 100.0))
+    seen = data.columns
+    assert len(seen["times_s"]) <= 1200
+    assert max(seen["latency_s"]) == 77.0
+    assert seen["offered"] == pytest.approx(np.full(len(seen["times_s"]), 100.0))
     assert data.duration_s == 20_000
     assert data.finding.endswith("99 of 100 records do not wait, and it takes 22.2 core-hours, driver included")
 
@@ -79,7 +80,8 @@ def test_a_timeline_is_drawn_with_units_and_marks():
 def test_a_timeline_can_be_played():
     data = timeline(line())
     early = data.until(1000.0)
-    assert max(early.times_s) < 1000 <= data.times_s[len(early.times_s)]
+    times = early.columns["times_s"]
+    assert max(times) < 1000 <= data.columns["times_s"][len(times)]
     assert early.reconfigurations == ()
     whole, part = draw_timeline(data), check_figure(draw_timeline(early))
     assert [one.uid for one in whole.data] == [one.uid for one in part.data]
