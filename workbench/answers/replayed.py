@@ -79,8 +79,7 @@ def cautions(
     data: figures.Policies, held: Mapping[str, Advice], asked: Parameters | None, slots: int
 ) -> dict[str, Advice]:
     """Return what to mind, with remedies; what holds all policies back comes first and rules out more slots."""
-    reasons = dict(held)
-    rows = dict(zip(data.names, data.rows, strict=True))
+    reasons, rows = dict(held), data.rows
     if data.leading is not None and data.best is None and not held:
         kept = units.share(rows[data.leading]["at_target"])
         reasons[f"No policy keeps up all the time; {data.leading} does {kept} of it."] = _keep_up(data, asked, slots)
@@ -111,12 +110,12 @@ def _run(words: str, asked: Parameters | None, **changes: object) -> Advice:
 def _keep_up(data: figures.Policies, asked: Parameters | None, slots: int) -> Advice:
     """Advise more slots: at the beginning they help only static, as the other policies soon change their number."""
     given = asked or {}
-    if "static" in data.names:
+    if "static" in data.rows:
         if str(given.get("query", "")).endswith(".json"):
             return Advice("Plan for a higher rate, then replay that plan; or compare other policies.")
         return _run("Begin with more slots, or compare other policies.", asked, slots=2 * slots)
-    static = _run("Compare with static, which keeps all slots.", asked, policies=[*data.names, "static"])
-    if all(name in _AS_IT_IS or ":" in name for name in data.names):
+    static = _run("Compare with static, which keeps all slots.", asked, policies=[*data.rows, "static"])
+    if all(name in _AS_IT_IS or ":" in name for name in data.rows):
         return static
     settings = given.get("settings", {})
     slowed = {**settings, **_SLOWLY} if isinstance(settings, Mapping) else _SLOWLY
@@ -134,7 +133,7 @@ def _of_policies(found: Replayed, asked: Parameters | None) -> Answer:
         "SIMULATED",
         (found.query, f"mean load {_load_words(trace)}", f"from {units.some(slots, 'slot')}"),
         (_WAITING,),
-        rows=tuple(_policy(name, found, data) for name in data.names),
+        rows=tuple(_policy(name, found, data) for name in data.rows),
         caption="Policies on the same load",
         chosen=0 if data.best is not None else None,
         cautions={**found.doubts, **cautions(data, held_back(found), known, slots)},
@@ -171,7 +170,7 @@ def _policy(name: str, found: Replayed, data: figures.Policies) -> tuple[Fact, .
 
 
 def _timelines(found: Replayed, data: figures.Policies) -> Iterable[Card]:
-    for name in data.names:
+    for name in data.rows:
         line = found.timelines[name]
         drawn = figures.timeline(line, name, points=min(figures.POINTS, _ALL_POINTS // len(found.timelines)))
         table = tabulate(

@@ -9,7 +9,8 @@ from workbench.scaling import assign_cores
 from workbench.scaling.elastic import ElasticCluster
 from workbench.simulation import KeyTrace, RateTrace
 from workbench.study import replay_paradigms
-from workbench.views.figures.elastic import assignment_card, best_paradigm
+from workbench.views.elastic_cards import assignment_card
+from workbench.views.figures.elastic import best_paradigm
 
 MB = 2**20
 CURRENT = [[2, 1], [0, 2]]

@@ -16,7 +16,6 @@ from workbench.views.figures.cost_vectors import (
 )
 from workbench.views.figures.dataflow_graph import draw_dataflow_graph, observed_graph
 from workbench.views.figures.elastic import (
-    assignment_card,
     best_paradigm,
     draw_latency_cores,
     draw_paradigms,

@@ -1,4 +1,4 @@
-"""Elastic executors (Elasticutor): latency over cores, cores by node, shard balance, paradigms on one load."""
+"""Elastic executors (Elasticutor): latency over cores, shard balance, and paradigms compared on one load."""
 
 import math
 from collections.abc import Sequence
@@ -9,10 +9,9 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from workbench import units
-from workbench.scaling import Assignment, CoreAllocation, ShardPlan, allocate_cores
+from workbench.scaling import CoreAllocation, ShardPlan, allocate_cores
 from workbench.scaling.elastic import ParadigmRun
 from workbench.views import theme
-from workbench.views.cards import Card, Table, headings
 from workbench.views.figures import traces
 
 _POINTS = 200
@@ -104,28 +103,6 @@ def _finding(chosen: CoreAllocation, target_s: float, service_s: float, cores: i
     if chosen.status == "insufficient":
         return f"{units.some(cores, 'core')} cannot keep up: a stable queue needs at least {units.count(needed)}"
     return f"No number of cores reaches {target}: the service times alone take {units.seconds(service_s)}"
-
-
-def assignment_card(
-    current: Sequence[Sequence[int]], greedy: Assignment, optimal: Assignment, executors: Sequence[str]
-) -> Card:
-    """Compare the `current` cores, nodes by executors, with the greedy and the optimal ones of `assign_cores`."""
-    columns = headings(("Executor", "Node", "Now (cores)", "Greedy (cores)", "Optimal (cores)"))
-    rows = tuple(
-        (executor, f"node {node}", cores[j], greedy.matrix[node][j], optimal.matrix[node][j])
-        for j, executor in enumerate(executors)
-        for node, cores in enumerate(current)
-    )
-    finding = (
-        f"The greedy assignment moves {units.size(greedy.migrated_bytes)} of state to another node, the optimal one "
-        f"{units.size(optimal.migrated_bytes)}."
-    )
-    if greedy.threshold != optimal.threshold:
-        finding += (
-            f" Their thresholds differ: executors with at most {units.size(greedy.threshold)}/s per core may leave "
-            f"their node in the greedy assignment, with at most {units.size(optimal.threshold)}/s in the optimal one."
-        )
-    return Card("cores-by-node", "Which cores?", finding, table=Table("Cores by node", columns, rows, opened=True))
 
 
 @dataclass(frozen=True)
