@@ -52,8 +52,6 @@ class SearchTree:
     workers: tuple[int, ...]  # of every level, from level 1 on
     rows: int  # rows that the tree takes
     trail: tuple[tuple[str, int], ...]
-    plans: int  # plans found
-    pruned: Mapping[Kind, int]  # pruned branches, by kind of reason
 
     @property
     def steps(self) -> int:
@@ -90,7 +88,7 @@ def search_tree(
     for key, node in numbered.nodes.items():  # folded choices are shown by the mark of their branch
         place = places.setdefault(key, places.get(key.rpartition(".")[0], 0))
         trail.append((choice_words(node), place))
-    return SearchTree(finding, nodes, layers, workers, lines, tuple(trail), len(met), MappingProxyType(dict(pruned)))
+    return SearchTree(finding, nodes, layers, workers, lines, tuple(trail))
 
 
 def plan_at(root: SearchNode, key: str) -> Plan | None:
