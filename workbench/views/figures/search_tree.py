@@ -8,7 +8,6 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
-from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -263,19 +262,17 @@ def _finding(numbered: _Numbered, plans: int, pruned: Mapping[Kind, int], chosen
     return met + cut + ("" if chosen is None else f"; the marked plan costs {units.number(chosen.cost.worst)} at worst")
 
 
-SIGNS: Mapping[Kind, Sign] = MappingProxyType(
-    {
-        "choice": Sign(theme.BLUE, "circle", "choice: tasks on a worker"),
-        "plan": Sign(theme.GREEN, "square", "complete plan"),
-        "chosen": Sign(theme.VERMILLION, "diamond", "marked plan"),
-        "folded": Sign(theme.GREY, "triangle-right", "folded: + nodes inside"),
-        "cpu": Sign(theme.VERMILLION, "x-thin-open", "pruned by CPU threshold"),
-        "io": Sign(theme.PURPLE, "cross-thin-open", "pruned by state threshold"),
-        "net": Sign(theme.BLACK, "asterisk-open", "pruned by network threshold"),
-        "duplicate": Sign(theme.GREY, "circle-open", "pruned as duplicate"),
-        "no room": Sign(theme.GREY, "triangle-down-open", "pruned for lack of room"),
-    }
-)
+SIGNS: Mapping[Kind, Sign] = {
+    "choice": Sign(theme.BLUE, "circle", "choice: tasks on a worker"),
+    "plan": Sign(theme.GREEN, "square", "complete plan"),
+    "chosen": Sign(theme.VERMILLION, "diamond", "marked plan"),
+    "folded": Sign(theme.GREY, "triangle-right", "folded: + nodes inside"),
+    "cpu": Sign(theme.VERMILLION, "x-thin-open", "pruned by CPU threshold"),
+    "io": Sign(theme.PURPLE, "cross-thin-open", "pruned by state threshold"),
+    "net": Sign(theme.BLACK, "asterisk-open", "pruned by network threshold"),
+    "duplicate": Sign(theme.GREY, "circle-open", "pruned as duplicate"),
+    "no room": Sign(theme.GREY, "triangle-down-open", "pruned for lack of room"),
+}
 
 _LINE, _MOST_HEIGHT, _MARGINS, _NAMES = 16, 1000, 190, 20  # pixels
 _WIDTH, _LETTER = 860, 7.0  # pixels of a plot on a page, and of a letter
