@@ -106,22 +106,17 @@ def choice_words(node: SearchNode) -> str:
 
 
 class _Numbered:
-    """All nodes by key in the order of the search, and how many nodes and plans lie below each."""
+    """All nodes by key, in the order of the search."""
 
     def __init__(self, root: SearchNode) -> None:
         self.nodes: dict[str, SearchNode] = {}
-        self.below: dict[str, tuple[int, int]] = {}
         self._visit(root, "")
         self.order = {key: number for number, key in enumerate(self.nodes)}
 
-    def _visit(self, node: SearchNode, key: str) -> tuple[int, int]:
+    def _visit(self, node: SearchNode, key: str) -> None:
         self.nodes[key] = node
-        size, plans = 0, int(node.plan is not None)
         for child_key, child in self.children(key):
-            below, more = self._visit(child, child_key)
-            size, plans = size + below + 1, plans + more
-        self.below[key] = (size, plans)
-        return size, plans
+            self._visit(child, child_key)
 
     def children(self, key: str) -> Iterator[tuple[str, SearchNode]]:
         prefix = f"{key}." if key else ""
@@ -134,10 +129,9 @@ class _Numbered:
             marks.setdefault(child_key if child.pruned is None else _reason(child.pruned), []).append(child_key)
         return list(marks.values())
 
-    def inner(self, key: str) -> list[str]:
-        """Return the keys of the node and of its descendants with children."""
-        below = [one for child, _ in self.children(key) for one in self.inner(child)]
-        return [key, *below] if self.nodes[key].children else []
+    def below(self, key: str) -> list[str]:
+        """Return the keys of the node and of its descendants."""
+        return [key, *(one for child, _ in self.children(key) for one in self.below(child))]
 
     def lines(self, keys: Collection[str]) -> int:
         """Return the rows that a tree grows by when these nodes are opened."""
@@ -172,9 +166,10 @@ def _branches_off(numbered: _Numbered, path: Collection[str], rows: int) -> set[
     taken = 1 + numbered.lines(path)
     for key in sorted(path, key=len, reverse=True):
         for child, _ in numbered.children(key):
-            if child in path or not numbered.below[child][1]:
+            below = {one: numbered.nodes[one] for one in numbered.below(child)}
+            if child in path or not any(node.plan is not None for node in below.values()):
                 continue
-            branch = numbered.inner(child)
+            branch = [one for one, node in below.items() if node.children]
             more = numbered.lines(branch)
             if taken + more <= rows:
                 found.update(branch)
@@ -226,9 +221,10 @@ def _mark(  # noqa: PLR0917 - one node and what was determined about it
         label = units.number(cost.worst, digits=2) if goal else ""
         what = f"{what}\na plan: cpu {cost.cpu:.3f}, io {cost.io:.3f}, net {cost.net:.3f}"
     elif node.children and not is_open:
-        size, plans = numbered.below[keys[0]]
-        kind, label = "folded", f"{label} +{size}"
-        what = f"{what}\nfolded: {units.some(size, 'node')}, {units.some(plans, 'plan')}"
+        below = numbered.below(keys[0])[1:]
+        kind, label = "folded", f"{label} +{len(below)}"
+        plans = sum(numbered.nodes[one].plan is not None for one in below)
+        what = f"{what}\nfolded: {units.some(len(below), 'node')}, {units.some(plans, 'plan')}"
     return TreeNode(keys[0], parent, level, 0.0, order, kind, label, what, path)
 
 
