@@ -81,7 +81,7 @@ def _probes_of(now: Snapshot) -> figures.Probes | None:
         return None
     asked = None if now.configured is None else now.configured.configuration
     expected = asked.predicted_rate if asked is not None and asked.budget == now.budget else None
-    return figures.probes(now.query, now.budget, now.estimate, ran=now.ran, expected=expected)
+    return figures.Probes(now.query, now.budget, now.estimate, now.ran, expected)
 
 
 def _panes(now: Snapshot) -> tuple[Pane, ...]:
