@@ -1,7 +1,6 @@
 """What a measurement says: the rate that a query sustains, what to know before relying on it, and what it rests on."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
@@ -15,7 +14,7 @@ from workbench.placement import measured_query
 from workbench.records import Measurement, OperatorCost, Probe
 from workbench.study import Planned
 from workbench.views import figures, findings
-from workbench.views.cards import Card, Cell, Table, facts_table, headings, tabulate, times
+from workbench.views.cards import Card, Cell, Table, facts_table, tabulate, times
 from workbench.views.findings import origin, testbed_name
 from workbench.views.health import Check, checks
 
@@ -23,7 +22,7 @@ from workbench.views.health import Check, checks
 def answer(measurement: Measurement) -> Answer:
     """Answer what rate the query of a measurement sustains."""
     estimate, ran = measurement.estimate, measurement.ran
-    made = checks(measurement)
+    sections = (_batches, _operators, _dataflow, _source, _written, _inputs, _health, _circumstances)
     details = (
         findings.bracket(estimate),
         _found(measurement),
@@ -45,20 +44,12 @@ def answer(measurement: Measurement) -> Answer:
         ),
         tuple(filter(None, details)),
         _facts(measurement),
-        probe_rows(estimate.probes),
+        tuple(map(probe_row, estimate.probes)),
         "Probes of the estimate",
         listed=False,
-        cautions={check.finding: Advice(check.advice) for check in made if check.advice and check.finding},
-        draw=lambda: figures.draw_probes(figures.probes(measurement.query, measurement.budget, estimate, ran=ran)),
-        evidence=(
-            *([partial(_batches, measurement)] if ran else []),
-            partial(_operators, measurement),
-            partial(_dataflow, measurement),
-            *([partial(_source, measurement), partial(_written, measurement)] if ran else []),
-            partial(_inputs, measurement),
-            partial(_health, made),
-            partial(_circumstances, measurement),
-        ),
+        cautions={one.finding: Advice(one.advice) for one in checks(measurement) if one.advice and one.finding},
+        draw=lambda: figures.draw_probes(figures.Probes(measurement.query, measurement.budget, estimate, ran)),
+        evidence=tuple(partial(section, measurement) for section in sections),
     )
 
 
@@ -74,11 +65,6 @@ def run_cards(planned: Planned) -> list[Card]:
     where = f"Run {row + 1}, on {units.some(run.budget.slots, 'slot')}"
     shown = cards(run)
     return [replace(card, name=f"run-{card.name}", title=f"{where}: {card.title}", html="", of=where) for card in shown]
-
-
-def probe_rows(made: Sequence[Probe]) -> tuple[tuple[Fact, ...], ...]:
-    """Make a row for each probe, in order."""
-    return tuple(map(_probe, made))
 
 
 def _facts(measurement: Measurement) -> dict[str, Any]:
@@ -109,7 +95,8 @@ def _facts(measurement: Measurement) -> dict[str, Any]:
     }
 
 
-def _probe(probe: Probe) -> tuple[Fact, ...]:
+def probe_row(probe: Probe) -> tuple[Fact, ...]:
+    """Make the row of a probe."""
     observation, judgement = probe.observation, probe.judgement
     whole = observation.batches[1:]
     finite, (verdict, reason) = math.isfinite(probe.rate), figures.outcome(probe)
@@ -140,6 +127,8 @@ def _found(measurement: Measurement) -> str:
 
 
 def _batches(measurement: Measurement) -> list[Card]:
+    if not measurement.ran:
+        return []
     data = figures.batch_times(measurement.query, measurement.budget, measurement.estimate, measurement.load_curve)
     title = "How does a batch's time grow with its size?"
     rows = [batch.records for batch, _ in data.batches]
@@ -148,21 +137,20 @@ def _batches(measurement: Measurement) -> list[Card]:
     part = "" if data.line is None else f" The fixed part is {units.share(data.line.fixed / data.interval_s)} of it."
     ends = f"{units.scaled(min(rows), '')} to {units.scaled(max(rows), 'records')}"
     finding = f"{data.finding}.{part} Seen were batches of {ends}."
-    return [Card("batches", title, finding, figures.draw_batch_times(data), _batches_table(measurement))]
-
-
-def _batches_table(measurement: Measurement) -> Table:
-    columns = headings(("Probe", "Records", "Batch time (s)", "Backlog (records)"))
-    made: list[tuple[Cell, Probe]] = [
-        *((one.number, one) for one in measurement.estimate.probes if one.judgement is not None),
-        *(("lower load", one) for one in measurement.load_curve),
-    ]
-    rows = tuple(
-        (name, batch.records, batch.duration_s, batch.backlog)
-        for name, probe in made
-        for batch in probe.observation.batches[1:]
+    judged = (probe for probe in measurement.estimate.probes if probe.judgement is not None)
+    made: list[tuple[Cell, Probe]] = [(probe.number, probe) for probe in judged]
+    made += [("lower load", probe) for probe in measurement.load_curve]
+    table = tabulate(
+        "Whole micro-batches of the probes and of the runs at lower rates",
+        [(name, batch) for name, probe in made for batch in probe.observation.batches[1:]],
+        {
+            "Probe": lambda one: one[0],
+            "Records": lambda one: one[1].records,
+            "Batch time (s)": lambda one: one[1].duration_s,
+            "Backlog (records)": lambda one: one[1].backlog,
+        },
     )
-    return Table("Whole micro-batches of the probes and of the runs at lower rates", columns, rows)
+    return [Card("batches", title, finding, figures.draw_batch_times(data), table)]
 
 
 def _operators(measurement: Measurement) -> list[Card]:
@@ -225,8 +213,9 @@ def _dataflow(measurement: Measurement) -> list[Card]:
 
 
 def _source(measurement: Measurement) -> list[Card]:
-    title = "What does the source cost?"
-    source = measurement.source
+    title, source = "What does the source cost?", measurement.source
+    if not measurement.ran:
+        return []
     if source is None:
         text = "The source's profile is not recorded, so its share is not known."
         return [Card("source", title, text, kind="no-data")]
@@ -247,7 +236,7 @@ def _source(measurement: Measurement) -> list[Card]:
 
 def _written(measurement: Measurement) -> list[Card]:
     seen = findings.writes_of(measurement)
-    if seen is None:
+    if seen is None or not measurement.ran:
         return []
     facts: dict[str, Cell | bool] = {
         "Sink": findings.sink_of(measurement),
@@ -298,7 +287,8 @@ def _inputs(measurement: Measurement) -> list[Card]:
     return [Card("inputs", "What does each input give?", said, table=table)]
 
 
-def _health(made: Sequence[Check]) -> list[Card]:
+def _health(measurement: Measurement) -> list[Card]:
+    made = checks(measurement)
     outcomes = [_outcome(check) for check in made]
     advising, unknown = outcomes.count("advice"), outcomes.count("not known")
     finding = (

@@ -10,7 +10,7 @@ from workbench.capacity import CapacityPlan, Exploration, ModelFinding
 from workbench.capacity.explore import Question, reasons
 from workbench.capacity.model import IN_PROPORTION, MARGIN, SHARED_CORES, SHARING_IN_PROPORTION
 from workbench.checks import SLACK
-from workbench.records import FormComparison, Measurement, script_of
+from workbench.records import Measurement, script_of
 from workbench.study import Planned, intervals_left_out
 from workbench.views import figures, findings
 from workbench.views.cards import Card, Cell, Column, Table, headings, tabulate, times
@@ -65,21 +65,16 @@ def forms(planned: Planned) -> list[Card]:
     finding = f"{findings.forms(found)}{_assumed(planned.exploration)}"
     if found.chosen is None:
         return [Card("forms", title, finding, kind="no-data")]
-    figure = figures.draw_model_forms(planned.exploration, found)
-    return [Card("forms", title, finding, figure, _forms_table(found))]
-
-
-def _forms_table(found: FormComparison) -> Table:
-    planned = [one for one in found.targets if one.slots is not None]
+    carried = [one for one in found.targets if one.slots is not None]
     columns = (
         *headings(("Form", "Coefficients", "Error on a run left out (records/s)", "Error on a run left out (%)")),
         *headings(("Error on the upper half (records/s)", "Error on the upper half (%)")),
         *(Column(f"Slots at {units.rate(one.rate)}") for one in found.targets),
-        *(Column(f"Capacity of {units.some(one.slots or 0, 'slot')}", "records/s") for one in planned),
+        *(Column(f"Capacity of {units.some(one.slots or 0, 'slot')}", "records/s") for one in carried),
     )
     rows = tuple(
         (
-            f"{fit.form}, {findings.choice(found)}" if fit.form == found.chosen else fit.form,
+            f"{fit.form}, {findings.CHOICES[found.rule]}" if fit.form == found.chosen else fit.form,
             ", ".join(units.scaled(one, "") for one in fit.coefficients),
             fit.left_out,
             times(100, fit.left_out_share),
@@ -90,10 +85,11 @@ def _forms_table(found: FormComparison) -> Table:
         )
         for fit in found.fits
     )
-    slots, rates = [one.slots for one in found.targets], [one.expected_rate for one in planned]
+    slots, rates = [one.slots for one in found.targets], [one.expected_rate for one in carried]
     plan = ("the plan", found.used, None, None, None, None, *slots, *rates)
     caption = f"Forms, and the slots that each asks for with a margin of {MARGIN:g}"
-    return Table(caption, columns, (*rows, plan) if found.targets else rows, opened=True)
+    table = Table(caption, columns, (*rows, plan) if found.targets else rows, opened=True)
+    return [Card("forms", title, finding, figures.draw_model_forms(planned.exploration, found), table)]
 
 
 def _assumed(exploration: Exploration) -> str:

@@ -10,6 +10,7 @@ from workbench import units
 from workbench.advice import Advice
 from workbench.answers.answer import COUNT, NUMBER, RECORDS, SECONDS, SIZE, Answer, Fact, Unit
 from workbench.scaling import Timeline
+from workbench.scaling.elastic import ParadigmRun
 from workbench.simulation import RateTrace
 from workbench.spelling import spelled_report
 from workbench.study import KEYED, Replayed, ReplayedParadigms
@@ -78,8 +79,7 @@ def cautions(
     data: figures.Policies, held: Mapping[str, Advice], asked: Parameters | None, slots: int
 ) -> dict[str, Advice]:
     """Return what to mind, with remedies; what holds all policies back comes first and rules out more slots."""
-    reasons = dict(held)
-    rows = dict(zip(data.names, data.rows, strict=True))
+    reasons, rows = dict(held), data.rows
     if data.leading is not None and data.best is None and not held:
         kept = units.share(rows[data.leading]["at_target"])
         reasons[f"No policy keeps up all the time; {data.leading} does {kept} of it."] = _keep_up(data, asked, slots)
@@ -110,12 +110,12 @@ def _run(words: str, asked: Parameters | None, **changes: object) -> Advice:
 def _keep_up(data: figures.Policies, asked: Parameters | None, slots: int) -> Advice:
     """Advise more slots: at the beginning they help only static, as the other policies soon change their number."""
     given = asked or {}
-    if "static" in data.names:
+    if "static" in data.rows:
         if str(given.get("query", "")).endswith(".json"):
             return Advice("Plan for a higher rate, then replay that plan; or compare other policies.")
         return _run("Begin with more slots, or compare other policies.", asked, slots=2 * slots)
-    static = _run("Compare with static, which keeps all slots.", asked, policies=[*data.names, "static"])
-    if all(name in _AS_IT_IS or ":" in name for name in data.names):
+    static = _run("Compare with static, which keeps all slots.", asked, policies=[*data.rows, "static"])
+    if all(name in _AS_IT_IS or ":" in name for name in data.rows):
         return static
     settings = given.get("settings", {})
     slowed = {**settings, **_SLOWLY} if isinstance(settings, Mapping) else _SLOWLY
@@ -133,7 +133,7 @@ def _of_policies(found: Replayed, asked: Parameters | None) -> Answer:
         "SIMULATED",
         (found.query, f"mean load {_load_words(trace)}", f"from {units.some(slots, 'slot')}"),
         (_WAITING,),
-        rows=tuple(_policy(name, found, data) for name in data.names),
+        rows=tuple(_policy(name, found, data) for name in data.rows),
         caption="Policies on the same load",
         chosen=0 if data.best is not None else None,
         cautions={**found.doubts, **cautions(data, held_back(found), known, slots)},
@@ -170,7 +170,7 @@ def _policy(name: str, found: Replayed, data: figures.Policies) -> tuple[Fact, .
 
 
 def _timelines(found: Replayed, data: figures.Policies) -> Iterable[Card]:
-    for name in data.names:
+    for name in data.rows:
         line = found.timelines[name]
         drawn = figures.timeline(line, name, points=min(figures.POINTS, _ALL_POINTS // len(found.timelines)))
         table = tabulate(
@@ -235,13 +235,13 @@ def _load(found: Replayed) -> Iterable[Card]:
 
 
 def _of_paradigms(found: ReplayedParadigms, asked: Parameters | None) -> Answer:
-    data, trace, cluster = figures.paradigms(found.runs), found.trace, found.cluster
+    best, trace, cluster = figures.best_paradigm(found.runs), found.trace, found.cluster
     executors, shards = units.some(found.advice.executors, "executor"), units.some(found.advice.shards, "shard")
-    ranked = sorted(data.runs, key=lambda run: (run is not data.best, -run.throughput_per_s))
+    ranked = sorted(found.runs, key=lambda run: (run is not best, -run.throughput_per_s))
     return Answer(
         "paradigms",
         "Which paradigm copes with changing keys?",
-        f"{data.finding}.",
+        f"{figures.paradigms(found.runs)}.",
         "SIMULATED",
         (
             f"a {KEYED} operator of {units.seconds(found.operator.cpu_s)} per record",
@@ -251,16 +251,15 @@ def _of_paradigms(found: ReplayedParadigms, asked: Parameters | None) -> Answer:
         ),
         rows=tuple(_paradigm(run.paradigm, found.rows[run.paradigm]) for run in ranked),
         caption="Paradigms on the same load",
-        chosen=0 if data.best is not None else None,
-        cautions=_keyed_cautions(found, data, asked),
-        draw=partial(figures.draw_paradigms, data),
+        chosen=0,
+        cautions=_keyed_cautions(found, best, asked),
+        draw=partial(figures.draw_paradigms, found.runs),
     )
 
 
-def _keyed_cautions(found: ReplayedParadigms, data: figures.Paradigms, asked: Parameters | None) -> dict[str, Advice]:
+def _keyed_cautions(found: ReplayedParadigms, best: ParadigmRun, asked: Parameters | None) -> dict[str, Advice]:
     reasons: dict[str, Advice] = {}
-    best = data.best
-    if best is not None and best.waiting > found.trace.mean_per_s:  # a second's records and more
+    if best.waiting > found.trace.mean_per_s:  # a second's records and more
         waiting = units.scaled(best.waiting, "records")
         known = None if asked is None else {"query": KEYED, **asked}
         reasons[f"No paradigm keeps up: with {best.paradigm} {waiting} wait at the end."] = _run(

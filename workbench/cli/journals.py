@@ -63,7 +63,7 @@ def _show(journal: Journal, options: argparse.Namespace) -> None:
     if options.json:
         print(json.dumps(_as_json(one, plans), indent=1))
         return
-    from workbench.answers.measured import answer, probe_rows  # noqa: PLC0415 - plotly takes as long as all else
+    from workbench.answers.measured import answer, probe_row  # noqa: PLC0415 - plotly takes as long as all else
 
     out, last = look.console(), one.last
     look.answer(out, f"{one.key} is not finished." if last is None else answer(last).headline)
@@ -81,7 +81,7 @@ def _show(journal: Journal, options: argparse.Namespace) -> None:
     seen = one.state.history if last is None else last.estimate.probes
     if seen:
         out.print()
-        out.print(look.rows(probe_rows(seen)))
+        out.print(look.rows([probe_row(probe) for probe in seen]))
     if one.open_probes:
         probes = f"{units.some(one.open_probes, 'probe')} recorded of a measurement that is not finished"
         look.line(out, f"note: {probes}; the command that began it goes on from there.")

@@ -24,32 +24,12 @@ if TYPE_CHECKING:
         show_scaling,
     )
 
-__all__ = [
-    "Parameter",
-    "Report",
-    "ask",
-    "check_capacity",
-    "export_executed",
-    "fetched_urls",
-    "find_template",
-    "measure_study",
-    "parameters_of",
-    "render",
-    "show_capacity",
-    "show_measurement",
-    "show_observed",
-    "show_papers",
-    "show_placement",
-    "show_planned",
-    "show_scaling",
-]
-
 _PLACES = {"Parameter": "parameters", "parameters_of": "parameters", "fetched_urls": "html"}  # the others are steps
 _PLACES |= dict.fromkeys(("Report", "export_executed", "render"), "_render")
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name represents
     """Import what `name` represents."""
-    if name not in __all__:
+    if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_PLACES.get(name, 'steps')}"), name)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import nbformat
-from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from papermill import PapermillExecutionError, execute_notebook
@@ -76,20 +76,17 @@ def read_executed(path: Path) -> Execution:
 
 def _kernel_manager(folder: Path) -> type[AsyncKernelManager]:
     """Make a class of kernel managers whose only kernel is this interpreter."""
-
-    class OwnInterpreter(KernelSpecManager):
-        def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
-            return KernelSpec(
-                argv=[sys.executable, *_SAFE, "-f", "{connection_file}", "--log-level=CRITICAL", _OWN_MODULES],
-                env={"IPYTHONDIR": str(folder / "ipython"), "PYDEVD_DISABLE_FILE_VALIDATION": "1"},
-                display_name=kernel_name,
-                language="python",
-            )
+    own = KernelSpec(
+        argv=[sys.executable, *_SAFE, "-f", "{connection_file}", "--log-level=CRITICAL", _OWN_MODULES],
+        env={"IPYTHONDIR": str(folder / "ipython"), "PYDEVD_DISABLE_FILE_VALIDATION": "1"},
+        display_name=_KERNEL,
+        language="python",
+    )
 
     class OwnKernel(AsyncKernelManager):
+        kernel_spec = own
+
         def __init__(self, **settings: object) -> None:
-            super().__init__(
-                **{**settings, "kernel_spec_manager": OwnInterpreter(), "connection_file": str(folder / "kernel.json")}
-            )
+            super().__init__(**{**settings, "connection_file": str(folder / "kernel.json")})
 
     return OwnKernel

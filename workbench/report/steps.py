@@ -14,7 +14,7 @@ from workbench.answers import drifted, measured, observed, page, placed, replaye
 from workbench.answers import planned as of_a_plan
 from workbench.answers.planned_evidence import START
 from workbench.errors import WorkbenchError
-from workbench.placement import PlacementInput, Setting, check_methods, placed_together, shapes_of, thresholds_of
+from workbench.placement import Setting, check_methods, placed_together, shapes_of, thresholds_of
 from workbench.reading import is_there
 from workbench.records import Measurement
 from workbench.simulation import RateTrace
@@ -137,7 +137,7 @@ def ask_placement(
     odrp: Setting = "default",
     shapes: Sequence[str] = (),
     **cluster: Any,  # noqa: ANN401
-) -> tuple[PlacementInput, Callable[[], PlacementStudy]]:
+) -> Callable[[], PlacementStudy]:
     """Read what to place, and prepare to: see `study_placement` and `placed_together`. 0 or None: as the file says."""
     _require_named(placement, "No placement is named", "placement")
     check_methods([method] if method else [], seed=seed, draws=samples, timeout_s=timeout_s, weights=odrp)
@@ -145,23 +145,14 @@ def ask_placement(
     wanted = {name: value or None for name, value in cluster.items() if name != "calibrate"}
     given = placed_together([placement, *more], calibrate=bool(cluster.get("calibrate")), shapes=chosen, **wanted)
     limits = thresholds_of(thresholds)
-    return given, partial(
-        study_placement,
-        given,
-        method=method,
-        seed=seed,
-        samples=samples,
-        timeout_s=timeout_s,
-        thresholds=limits,
-        odrp=odrp,
-        shapes=chosen,
-    )
+    how: dict[str, Any] = {"method": method, "seed": seed, "samples": samples, "timeout_s": timeout_s, "odrp": odrp}
+    return partial(study_placement, given, thresholds=limits, shapes=chosen, **how)
 
 
 def show_placement(placement: str, **asked: Any) -> None:  # noqa: ANN401
     """Place what the file describes and show the result; see `ask_placement`."""
     with _advised():
-        _, studied = ask_placement(placement, **asked)
+        studied = ask_placement(placement, **asked)
         given = _given("placement", {"placement": placement, **asked})
         page.show(placed.studied(studied(), placed.of_a_report(**given)))
 

@@ -187,11 +187,7 @@ def fold(card: Card) -> Card:
 
 def error_card(kind: str, message: str) -> Card:
     """Make a card of an error, without a traceback; other kinds than the workbench's own are defects."""
-    if kind in _TITLES:
-        return Card("error", _TITLES[kind], message, kind="error")
-    return Card(
-        "error",
-        "This result is missing because of a defect of the workbench",
-        f"{kind}: {message} (Please report this sentence together with the input that was read.)",
-        kind="error",
-    )
+    if kind not in _TITLES:
+        message = f"{kind}: {message} (Please report this sentence together with the input that was read.)"
+    title = _TITLES.get(kind, "This result is missing because of a defect of the workbench")
+    return Card("error", title, message, kind="error")

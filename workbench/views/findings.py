@@ -23,11 +23,13 @@ _TAKES = {
     "leave-one-out": "The error on a run left out chooses {}",
     "first": "There are too few runs for any error, so the first form is taken: {}",
 }
-_CHOICES = {
+CHOICES = {
     "halves": "StreamBed's choice",
     "leave-one-out": "the least error on a run left out",
     "first": "the first form",
 }
+"""What chose among StreamBed's forms: its rule by halves, or what decides where that has too few runs."""
+
 _LOST = 0.1  # of an interval, that growth may take
 _SHOWN_S = 0.005
 _CLEARLY = 1.05  # times the slots measured, from which on two digits say that it is more
@@ -132,15 +134,6 @@ def writes_of(measurement: Measurement) -> WriteCost | None:
     return seen.writes if seen is not None else next((one for one in known if one is not None), None)
 
 
-def growing_state(estimate: MstEstimate) -> str:
-    """Describe the size, in records, at which the rate was found of a state that grows without bound."""
-    records = sum(probe.observation.consumed_rate * probe.seconds for probe in estimate.probes)
-    return (
-        f"The state grows with every record and had taken in about {units.scaled(records, 'records')} here. The rate "
-        "holds for a state of that size; as the state grows, the query may sustain less."
-    )
-
-
 def interval(found: MstInterval | None) -> str:
     """Describe the interval of a next deployment's maximum."""
     if found is None:
@@ -178,11 +171,6 @@ def forms(found: FormComparison) -> str:
     planned = found.targets[-1].slots if found.targets else None
     own = form_name(found.used) + (f" ({units.some(planned, 'slot')})" if planned else "")
     return f"{taken}; the plan uses {own} {_evidence(found)}."
-
-
-def choice(found: FormComparison) -> str:
-    """Name what chose among StreamBed's forms: its rule by halves, or what decides where that has too few runs."""
-    return _CHOICES[found.rule]
 
 
 def _evidence(found: FormComparison) -> str:

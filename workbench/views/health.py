@@ -7,7 +7,6 @@ from workbench import units
 from workbench.measuring import SOURCE_MARGIN
 from workbench.metrics import slow_executors
 from workbench.records import Measurement
-from workbench.views import findings
 from workbench.views.figures import batch_times
 
 _FIXED_SHARE = 0.25  # of the interval, that the fixed time of a batch should take at most
@@ -49,7 +48,15 @@ def _made(measurement: Measurement) -> Iterator[Check]:
     )
     if ran:
         yield from _state(measurement)
-        yield _disturbed(measurement)
+        taken = [p.number for p in estimate.probes if p.judgement is not None and p.judgement.disturbed]
+        listed = f"Probe{'s' * (len(taken) > 1)} {', '.join(map(str, taken))}"
+        yield _check(
+            "Was the machine left alone?",
+            not taken if measurement.machine.load_seen else None,
+            "No judged probe was disturbed.",
+            f"{listed} had to be judged although others used the machine.",
+            "The rate may be too low: measure again while nothing else runs.",
+        )
     yield _check(
         "Were there enough probes?",
         not estimate.exhausted,
@@ -101,11 +108,13 @@ def _fixed_cost(measurement: Measurement) -> Check:
 def _state(measurement: Measurement) -> Iterator[Check]:
     estimate = measurement.estimate
     unbounded, unknown = measurement.unbounded_state, estimate.rate is None
+    records = sum(probe.observation.consumed_rate * probe.seconds for probe in estimate.probes)
     yield _check(
         "Is the state bounded?",
         None if unbounded and unknown else not unbounded,
         "The query is not declared to keep state without bound.",
-        findings.growing_state(estimate),
+        f"The state grows with every record and had taken in about {units.scaled(records, 'records')} here. The rate "
+        "holds for a state of that size; as the state grows, the query may sustain less.",
         "Bound the state (a join needs watermarks and a time range on both sides), or deploy for the rate at the "
         "largest state it may reach.",
     )
@@ -127,18 +136,6 @@ def _state(measurement: Measurement) -> Iterator[Check]:
         f"{share} came later than the watermark allows and were dropped.",
         "Dropped rows cost less than those that count, so the rate is too high: name the event-time column "
         "(--event-time), sort the data by it, or allow more delay in withWatermark.",
-    )
-
-
-def _disturbed(measurement: Measurement) -> Check:
-    taken = [p.number for p in measurement.estimate.probes if p.judgement is not None and p.judgement.disturbed]
-    listed = f"Probe{'s' * (len(taken) > 1)} {', '.join(map(str, taken))}"
-    return _check(
-        "Was the machine left alone?",
-        not taken if measurement.machine.load_seen else None,
-        "No judged probe was disturbed.",
-        f"{listed} had to be judged although others used the machine.",
-        "The rate may be too low: measure again while nothing else runs.",
     )
 
 

@@ -48,9 +48,6 @@ plain = for_plotly
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
 
-TOOLBAR = 40
-"""Right margin of figures, pixels: room for the toolbar, which appears while the mouse is over one."""
-
 QUIET: Mapping[str, object] = MappingProxyType({"responsive": True, "displaylogo": False, "showSendToCloud": False})
 """Chart settings: fill the width, no logo, no upload button."""
 
@@ -96,8 +93,8 @@ def template() -> go.layout.Template:
             },
             "paper_bgcolor": "white",
             "plot_bgcolor": "white",
-            "margin": {"l": 70, "r": TOOLBAR, "t": 76, "b": 56},
-            "modebar": {"orientation": "v"},  # in the margin, not over the legend
+            "margin": {"l": 70, "r": 40, "t": 76, "b": 56},
+            "modebar": {"orientation": "v"},  # in the right margin, not over the legend
             "hovermode": "closest",
             "hoverlabel": {"bgcolor": "white", "bordercolor": GREY, "font": {"color": "#1F1F1F", "family": FONT}},
             "legend": {

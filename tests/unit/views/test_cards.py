@@ -149,14 +149,13 @@ def test_whatever_a_part_is_given_is_escaped():
     nasty = '<script>"&'
     figure = SimpleNamespace(said=nasty, status=nasty, how=nasty)
     tile = SimpleNamespace(name=nasty, value=nasty, notes=(nasty,), kind="safe")
-    said = SimpleNamespace(facts=((nasty, nasty),), share=0.5)
     for made in (
         part("status", nasty),
         part("chart", nasty),
         part("tabs", nasty, {nasty: {nasty: nasty}}),
         part("paper", figure),
         part("tiles", [(tile, nasty)]),
-        part("standing", nasty, said),
+        part("standing", nasty, {nasty: nasty}, 0.5),
         part("cautions", {nasty: Advice(nasty, nasty, Advice(nasty))}, 4),
     ):
         assert "&lt;script&gt;&quot;&amp;" in made

@@ -16,7 +16,7 @@ from workbench.views.figures.cost_vectors import (
 )
 from workbench.views.figures.dataflow_graph import draw_dataflow_graph, observed_graph
 from workbench.views.figures.elastic import (
-    Paradigms,
+    best_paradigm,
     draw_latency_cores,
     draw_paradigms,
     draw_shard_balance,
@@ -36,7 +36,7 @@ from workbench.views.figures.placement import (
     spreads,
 )
 from workbench.views.figures.policies import KEEPS_UP, Policies, draw_policies, policies
-from workbench.views.figures.probes import Probes, draw_bracket, draw_probes, probes
+from workbench.views.figures.probes import Probes, draw_bracket, draw_probes
 from workbench.views.figures.reproduced import draw_reproduced
 from workbench.views.figures.search_tree import choice_words, draw_search_tree, plan_at, search_tree
 from workbench.views.figures.slot_layout import (

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 import plotly.graph_objects as go
@@ -18,20 +17,18 @@ from workbench.views.figures import traces
 
 _MOST_POINTS = 2000  # of a log on a page, so that it is small enough to send
 
-VERDICTS: Mapping[str, theme.Sign] = MappingProxyType(
-    {
-        "sustained": theme.Sign(theme.BLUE, "circle", "sustained"),
-        "overloaded": theme.Sign(theme.VERMILLION, "x", "overloaded"),
-        "lower load": theme.Sign(theme.GREEN, "circle-open", "at lower rates, for the costs"),
-        "reading": theme.Sign(theme.BLUE, "circle", "in the log's largest batches"),
-        "source-bound": theme.Sign(theme.PURPLE, "diamond", "source-bound (not counted)"),
-        "disturbed": theme.Sign(theme.PURPLE, "square", "disturbed (not counted)"),
-        "warming": theme.Sign(theme.PURPLE, "square-open", "code still compiled (not counted)"),
-        "not-at-capacity": theme.Sign(theme.PURPLE, "circle-open", "slots not at capacity (not counted)"),
-        "not-offered": theme.Sign(theme.BLACK, "triangle-up", "not offered (not counted)"),
-        "warm-up": theme.Sign(theme.GREY, "diamond-open", "warm-up"),
-    }
-)
+VERDICTS: Mapping[str, theme.Sign] = {
+    "sustained": theme.Sign(theme.BLUE, "circle", "sustained"),
+    "overloaded": theme.Sign(theme.VERMILLION, "x", "overloaded"),
+    "lower load": theme.Sign(theme.GREEN, "circle-open", "at lower rates, for the costs"),
+    "reading": theme.Sign(theme.BLUE, "circle", "in the log's largest batches"),
+    "source-bound": theme.Sign(theme.PURPLE, "diamond", "source-bound (not counted)"),
+    "disturbed": theme.Sign(theme.PURPLE, "square", "disturbed (not counted)"),
+    "warming": theme.Sign(theme.PURPLE, "square-open", "code still compiled (not counted)"),
+    "not-at-capacity": theme.Sign(theme.PURPLE, "circle-open", "slots not at capacity (not counted)"),
+    "not-offered": theme.Sign(theme.BLACK, "triangle-up", "not offered (not counted)"),
+    "warm-up": theme.Sign(theme.GREY, "diamond-open", "warm-up"),
+}
 """Marks of the verdicts on probes: colour, shape and word."""
 
 COUNTED = frozenset({"sustained", "overloaded", "lower load", "reading"})

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import plotly.graph_objects as go
@@ -83,7 +83,15 @@ def capacity(exploration: Exploration, plans: Sequence[CapacityPlan]) -> Capacit
         )
     else:
         finding = f"Capacity of {query} over {units.some(len(runs), 'run')}; no target could be planned"
-    return capacity_of(exploration.model, runs, targets, memories, finding, knots=_FINE, origin=origin_of(exploration))
+    model, origin = exploration.model, origin_of(exploration)
+    found = capacity_of(model, runs, targets, memories, finding, knots=_FINE, origin=origin)
+    if len(model.memory_) == 1:
+        return found
+    grid = np.geomspace(float(model.memory_[0]), float(model.memory_[-1]), _POINTS // 2)
+    measured = [int(slots) for slots in model.slots_]
+    across = sorted({measured[0], measured[len(measured) // 2], measured[-1]})
+    curves = [Curve(one, tuple(grid.tolist()), *_predicted(model, grid, _FINE, slots=one)) for one in across]
+    return replace(found, memory_curves=tuple(curves))
 
 
 def origin_of(exploration: Exploration) -> str:
@@ -110,13 +118,12 @@ def capacity_of(
     *,
     reach: int = 0,
     knots: int = _KNOTS,
-    across: tuple[Curve, ...] | None = None,
     origin: str = "measured",
 ) -> Capacity:
-    """Collect the curves of a fitted model up to the targets, and up to `reach` slots at least.
+    """Collect the curves of a fitted model over slots, up to the targets, and up to `reach` slots at least.
 
     The model is asked at `knots` points of a curve, which takes the time. Where model and memory stay, replace targets
-    and finding; where the memory changes, give the `memory_curves` made before as `across`.
+    and finding.
     """
     most = int(model.slots_[-1])
     last = max([most, reach, *(slots for slots, _, _ in targets)]) * _ROOM
@@ -124,15 +131,7 @@ def capacity_of(
     if last / _ROOM > _FAR * most:  # in equal ratios, or a logarithmic axis would show one straight line
         grid = np.unique(np.geomspace(float(model.slots_[0]), math.ceil(last), _POINTS).round())
     curves = [Curve(one, tuple(grid.tolist()), *_predicted(model, grid, knots, memory=one)) for one in memories]
-    memory_curves = list(across or ())
-    if across is None and len(model.memory_) > 1:
-        memory_grid = np.geomspace(float(model.memory_[0]), float(model.memory_[-1]), _POINTS // 2)
-        measured = [int(slots) for slots in model.slots_]
-        memory_curves = [
-            Curve(slots, tuple(memory_grid.tolist()), *_predicted(model, memory_grid, knots, slots=slots))
-            for slots in sorted({measured[0], measured[len(measured) // 2], most})
-        ]
-    return Capacity(finding, tuple(curves), tuple(runs), tuple(targets), most, tuple(memory_curves), origin)
+    return Capacity(finding, tuple(curves), tuple(runs), tuple(targets), most, origin=origin)
 
 
 def draw_capacity(data: Capacity) -> go.Figure:

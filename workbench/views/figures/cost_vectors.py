@@ -2,17 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import plotly.graph_objects as go
 
 from workbench import units
-from workbench.placement import CostVector, Plan
+from workbench.placement import DIMENSIONS, CostVector, Plan
 from workbench.views import theme
 from workbench.views.figures import traces
-
-Dimension = Literal["cpu", "io", "net"]
-DIMENSIONS: tuple[Dimension, ...] = ("cpu", "io", "net")
 
 COST_NAMES = {"cpu": "CPU cost", "io": "State access cost", "net": "Network cost"}
 _NAMES = {"cpu": "CPU", "io": "state access", "net": "network"}
@@ -33,7 +29,7 @@ class CostVectors:
     front: frozenset[int]  # numbers of the plans that no other dominates
     chosen: int | None  # number of the chosen plan; None without plans
     thresholds: CostVector  # inf where off
-    axes: tuple[Dimension, Dimension]  # of the scatter: those in which the plans have most different costs
+    axes: tuple[str, str]  # of the scatter: those in which the plans have most different costs
     trade: str  # exchange of the two costs on the front: the finding of the scatter
 
 
@@ -42,7 +38,7 @@ def cost_vectors(
     *,
     chosen: int | None = 0,
     thresholds: CostVector | None = None,
-    axes: tuple[Dimension, Dimension] | None = None,
+    axes: tuple[str, str] | None = None,
 ) -> CostVectors:
     """Collect the cost vectors of `plans`; `SearchResult.pareto` comes best first, so 0 is its best plan."""
     thresholds = thresholds or CostVector()
@@ -127,7 +123,7 @@ def _groups(data: CostVectors) -> tuple[tuple[str, str, Points, str], ...]:
     return ("others", "other plans", off, "circle-open"), ("front", "on the Pareto front", on, "circle"), chosen
 
 
-def _top(data: CostVectors, dimension: Dimension | None = None) -> float:
+def _top(data: CostVectors, dimension: str | None = None) -> float:
     """Return the end of an axis: a little above the highest cost or threshold."""
     names = DIMENSIONS if dimension is None else (dimension,)
     shown = [cost for _, cost in data.points] + [CostVector(*(v if v <= 1 else 0.0 for v in data.thresholds))]
@@ -160,7 +156,7 @@ def _finding(plans: Sequence[Plan], chosen: int, front: int) -> str:
     return f"{among}; the chosen one is furthest from ideal in {_NAMES[worst]}, by {units.share(cost.worst)}"
 
 
-def _trade(front: Sequence[CostVector], axes: tuple[Dimension, Dimension]) -> str:
+def _trade(front: Sequence[CostVector], axes: tuple[str, str]) -> str:
     """Describe what the front's ends in the two dimensions cost in each other."""
     one, other = axes
     pairs = [(float(getattr(cost, one)), float(getattr(cost, other))) for cost in front]

@@ -37,7 +37,7 @@ def draw_model_forms(exploration: Exploration, found: FormComparison) -> go.Figu
     far = last > _FAR * most
     at = np.geomspace(least, last, _POINTS) if far else np.linspace(least, last, _POINTS)
     where, slots = np.column_stack([np.full_like(at, memory), at]), at.tolist()
-    marks = {found.chosen: [findings.choice(found)]} if found.chosen is not None else {}
+    marks = {found.chosen: [findings.CHOICES[found.rule]]} if found.chosen is not None else {}
     marks.setdefault(found.used, []).append("in use")
     panels = make_subplots(cols=2, column_widths=[0.66, 0.34], horizontal_spacing=0.14, figure=figure)
     left = {"row": 1, "col": 1}

@@ -37,23 +37,17 @@ def placement_map(problem: PlacementProblem, counts: ArrayLike | None, name: str
         return PlacementMap("No plan has been chosen yet", problem.operators, workers, (), ())
     plan = problem.checked(counts)
     loads = problem.worker_loads(plan) / np.array(problem.speeds)
-    means = loads.mean(axis=1)
-    ratios = tuple(
-        tuple(float(load / mean) for load in row) if mean > 0 else (None,) * problem.workers
-        for row, mean in zip(loads, means, strict=True)
-    )
-    fullest = max(
-        ((ratio, resource, worker) for resource, row in enumerate(ratios) for worker, ratio in enumerate(row) if ratio),
-        default=None,
-        key=lambda one: one[0],
-    )
-    if fullest is None:
+    means = loads.mean(axis=1, keepdims=True)
+    shares = np.divide(loads, means, out=np.zeros_like(loads), where=means > 0)
+    ratios = tuple(tuple(row) if any(row) else (None,) * problem.workers for row in shares.tolist())
+    highest, (resource, worker) = float(shares.max()), divmod(int(shares.argmax()), problem.workers)
+    if not highest:
         finding = f"{name} loads no worker"
-    elif fullest[0] < 1.005:
+    elif highest < 1.005:
         finding = f"{name} loads all workers evenly"
     else:
-        what = ("CPU", "state access", "network")[fullest[1]]
-        finding = f"{name} puts {units.number(fullest[0])} times the mean {what} load on worker w{fullest[2]}"
+        what = ("CPU", "state access", "network")[resource]
+        finding = f"{name} puts {units.number(highest)} times the mean {what} load on worker w{worker}"
     return PlacementMap(finding, problem.operators, workers, tuple(map(tuple, plan.tolist())), ratios)
 
 

@@ -28,8 +28,7 @@ class Policies:
     """
 
     finding: str
-    names: tuple[str, ...]
-    rows: tuple[Mapping[str, float], ...]
+    rows: Mapping[str, Mapping[str, float]]
     leading: str | None
     price_unit: str = ""
 
@@ -39,20 +38,9 @@ class Policies:
         return "cost" if self.price_unit else "core_hours"
 
     @property
-    def columns(self) -> tuple[tuple[str, str], ...]:
-        """Fields that are drawn, and the titles of their axes."""
-        return (
-            ("at_target", "Keeps up (% of time)"),
-            ("latency_p99_s", "Latency, 99 % (s)"),
-            (self.money, f"{self.price_unit or 'Core-hours'}, with driver"),
-            ("reconfigurations", "Changes"),
-        )
-
-    @property
     def best(self) -> str | None:
         """The leading policy if it keeps up; None where no policy does."""
-        rows = dict(zip(self.names, self.rows, strict=True))
-        return None if self.leading is None or rows[self.leading]["at_target"] < KEEPS_UP else self.leading
+        return None if self.leading is None or self.rows[self.leading]["at_target"] < KEEPS_UP else self.leading
 
 
 def policies(compared: Mapping[str, Timeline | Mapping[str, float]], price_unit: str = "") -> Policies:
@@ -63,7 +51,7 @@ def policies(compared: Mapping[str, Timeline | Mapping[str, float]], price_unit:
     """
     rows = {name: row.with_driver() if isinstance(row, Timeline) else row for name, row in compared.items()}
     if not rows:
-        return Policies("No policy was replayed", (), (), None)
+        return Policies("No policy was replayed", {}, None)
     unit = price_unit if all("cost" in row for row in rows.values()) else ""
     money = "cost" if unit else "core_hours"
     most = max(row["at_target"] for row in rows.values())
@@ -75,7 +63,7 @@ def policies(compared: Mapping[str, Timeline | Mapping[str, float]], price_unit:
     paid = f"at {cost} {unit}" if unit else f"for {cost} core-hours"
     finding = f"{keeps} {units.share(kept)} of the time {paid}, driver included{_compared(rows, best, money)}"
     names = sorted(rows, key=lambda name: (name != best, -rows[name]["at_target"]))
-    return Policies(finding, tuple(names), tuple(rows[name] for name in names), best, unit)
+    return Policies(finding, {name: rows[name] for name in names}, best, unit)
 
 
 def _compared(rows: Mapping[str, Mapping[str, float]], best: str, money: str) -> str:
@@ -97,15 +85,21 @@ def _compared(rows: Mapping[str, Mapping[str, float]], best: str, money: str) ->
 def draw_policies(data: Policies) -> go.Figure:
     """Draw one row of bars per policy, one panel per measure."""
     shows = "Bars per policy: time at target, latency, cost, changes."
-    figure = theme.figure(data.finding, 170 + 42 * len(data.names), shows)
-    if not data.names:
+    figure = theme.figure(data.finding, 170 + 42 * len(data.rows), shows)
+    if not data.rows:
         return theme.not_enough(figure, "no policy was replayed.")
-    panels = make_subplots(cols=len(data.columns), shared_yaxes=True, horizontal_spacing=0.035, figure=figure)
-    names = [theme.plain(name) for name in data.names]
-    colours = [theme.VERMILLION if name == data.best else theme.BLUE for name in data.names]
-    shapes = ["/" if name == data.best else "" for name in data.names]
-    for column, (field, title) in enumerate(data.columns, start=1):
-        values = [round(100 * row[field], 1) if field == "at_target" else row[field] for row in data.rows]
+    columns = {
+        "at_target": "Keeps up (% of time)",
+        "latency_p99_s": "Latency, 99 % (s)",
+        data.money: f"{data.price_unit or 'Core-hours'}, with driver",
+        "reconfigurations": "Changes",
+    }
+    panels = make_subplots(cols=len(columns), shared_yaxes=True, horizontal_spacing=0.035, figure=figure)
+    names = [theme.plain(name) for name in data.rows]
+    colours = [theme.VERMILLION if name == data.best else theme.BLUE for name in data.rows]
+    shapes = ["/" if name == data.best else "" for name in data.rows]
+    for column, (field, title) in enumerate(columns.items(), start=1):
+        values = [round(100 * row[field], 1) if field == "at_target" else row[field] for row in data.rows.values()]
         labels = [units.seconds(value) if field.endswith("_s") else units.number(value) for value in values]
         pattern = {"shape": shapes, "bgcolor": colours, "fgcolor": "white", "size": 6}
         look = {"marker": {"color": colours, "pattern": pattern}, "hover": "%{y}: %{x:.4~g}", "row": 1, "col": column}

@@ -22,19 +22,18 @@ _BEYOND = 0.05  # of the time, for which the last bracket is drawn
 
 @dataclass(frozen=True)
 class Probes:
-    """Data of the figure: the probes of an estimate on its clock, and the expected rate (records/s)."""
+    """Data of the figure: the probes of an estimate on its clock."""
 
-    finding: str
+    query: str
+    budget: Budget
     estimate: MstEstimate
-    interval_s: float
-    expected: float | None = None  # by an optimizer
+    ran: bool = True  # False: simulated
+    expected: float | None = None  # rate by an optimizer, records/s
 
-
-def probes(
-    query: str, budget: Budget, estimate: MstEstimate, *, ran: bool = True, expected: float | None = None
-) -> Probes:
-    """Collect what the probes found."""
-    return Probes(findings.capacity(query, budget, estimate, ran=ran), estimate, budget.interval_s, expected)
+    @property
+    def finding(self) -> str:
+        """The rate that the query sustains."""
+        return findings.capacity(self.query, self.budget, self.estimate, ran=self.ran)
 
 
 def draw_probes(data: Probes) -> go.Figure:
@@ -58,7 +57,7 @@ def draw_probes(data: Probes) -> go.Figure:
         told = {"customdata": [probe.number for probe, _ in made], "hover": f"probe %{{customdata}}: {hover}"}
         times, where = [batch.start_s for _, batch in made], {"showlegend": False, "row": row, "col": 1}
         traces.marks(panels, f"probes-batches-{row}", name, times, values, **look, **told, **where)
-    mark_interval(panels, data.interval_s, row=2, col=1)
+    mark_interval(panels, data.budget.interval_s, row=2, col=1)
     panels.update_yaxes(title_text="Batch time (s)", rangemode="tozero", row=2, col=1)
     panels.update_yaxes(title_text="Backlog (records)", **theme.upright(max(most, theme.FEW_RECORDS)), row=3, col=1)
     panels.update_xaxes(title_text="Time since the estimate began (s)", row=3, col=1)

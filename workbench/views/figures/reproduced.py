@@ -66,8 +66,12 @@ def _turned(names: Sequence[float | str], columns: int) -> bool:
 
 def _trace(one: Series, panel: Panel, style: int) -> go.Bar | go.Scatter:
     colour = theme.GREY if one.published else theme.SEQUENCE[style % len(theme.SEQUENCE)]
-    if panel.shape == "bars":
-        return go.Bar(marker={"color": colour, "pattern": _HATCHED if one.published else {}}, **_drawn(one))
+    bars = panel.shape == "bars"
+    y = [None if value is None or (panel.log_y and value <= 0 and not bars) else value for value in one.y]
+    hover = f"%{{x}}, {theme.plain(one.name)}: %{{y:.4~s}}<extra></extra>"
+    drawn = {"name": one.name, "x": list(one.x), "y": y, "error_y": _range(one), "hovertemplate": hover}
+    if bars:
+        return go.Bar(marker={"color": colour, "pattern": _HATCHED if one.published else {}}, **drawn)
     symbol = _PUBLISHED[style % len(_PUBLISHED)] if one.published else _SYMBOLS[style % len(_SYMBOLS)]
     few = len(one.x) <= _FEW_POINTS
     lines = panel.shape == "line" and len(one.x) > 1
@@ -76,14 +80,8 @@ def _trace(one: Series, panel: Panel, style: int) -> go.Bar | go.Scatter:
         line={"color": colour, "width": 1.8, "dash": "dash" if one.published else _DASHES[style % len(_DASHES)]},
         marker={"color": colour, "symbol": symbol, "size": 11 if one.published else 7},
         cliponaxis=False,
-        **_drawn(one, positive=panel.log_y),
+        **drawn,
     )
-
-
-def _drawn(one: Series, *, positive: bool = False) -> dict[str, object]:
-    y = [None if value is None or (positive and value <= 0) else value for value in one.y]
-    hover = f"%{{x}}, {theme.plain(one.name)}: %{{y:.4~s}}<extra></extra>"
-    return {"name": one.name, "x": list(one.x), "y": y, "error_y": _range(one), "hovertemplate": hover}
 
 
 def _range(one: Series) -> dict[str, object] | None:

@@ -4,11 +4,10 @@ Layers are operators, levels in them workers. A large tree is folded: open stay 
 plans near its end, in half of the rows, then the rest, the shallow parts first.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
-from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -52,8 +51,6 @@ class SearchTree:
     workers: tuple[int, ...]  # of every level, from level 1 on
     rows: int  # rows that the tree takes
     trail: tuple[tuple[str, int], ...]
-    plans: int  # plans found
-    pruned: Mapping[Kind, int]  # pruned branches, by kind of reason
 
     @property
     def steps(self) -> int:
@@ -65,13 +62,13 @@ def search_tree(
     root: SearchNode,
     *,
     chosen: Plan | None = None,
-    rows: int | None = ROWS,
+    rows: int = ROWS,
     near: int | None = None,
     opened: Collection[str] = (),
 ) -> SearchTree:
     """Lay the tree of `trace_search` out, and mark the path to a plan, the best one in it if none is `chosen`.
 
-    Beyond about `rows`, all but the nodes `opened` is folded (None: nothing); plans `near` the chosen one take half.
+    Beyond about `rows`, all but the nodes `opened` is folded; plans `near` the chosen one take half, or that many.
     """
     numbered = _Numbered(root)
     met = [(key, node.plan) for key, node in numbered.nodes.items() if node.plan is not None]
@@ -81,7 +78,7 @@ def search_tree(
         goal = min(met, key=lambda pair: preference(pair[1]), default=(None, None))[0]
     path = set(_prefixes(goal)) if goal is not None else {""}
     wanted = {prefix for key in opened for prefix in _prefixes(key) if prefix in numbered.nodes}
-    open_keys = _open(numbered, path, rows, near) | wanted
+    open_keys = _open(numbered, path, rows, rows // 2 if near is None else near) | wanted
     nodes, lines, places = _laid_out(numbered, open_keys, path, goal)
     pruned = Counter(_reason(node.pruned) for node in numbered.nodes.values() if node.pruned is not None)
     layers, workers = _levels(numbered, max(node.level for node in nodes))
@@ -90,17 +87,13 @@ def search_tree(
     for key, node in numbered.nodes.items():  # folded choices are shown by the mark of their branch
         place = places.setdefault(key, places.get(key.rpartition(".")[0], 0))
         trail.append((choice_words(node), place))
-    return SearchTree(finding, nodes, layers, workers, lines, tuple(trail), len(met), MappingProxyType(dict(pruned)))
+    return SearchTree(finding, nodes, layers, workers, lines, tuple(trail))
 
 
 def plan_at(root: SearchNode, key: str) -> Plan | None:
     """Return the plan at the end of a branch, by the node's key; None if there is none."""
-    node = root
-    for place in key.split(".") if key else ():
-        if not place.isdigit() or int(place) >= len(node.children):
-            return None
-        node = node.children[int(place)]
-    return node.plan
+    node = _Numbered(root).nodes.get(key)
+    return None if node is None else node.plan
 
 
 def choice_words(node: SearchNode) -> str:
@@ -113,22 +106,17 @@ def choice_words(node: SearchNode) -> str:
 
 
 class _Numbered:
-    """All nodes by key in the order of the search, and how many nodes and plans lie below each."""
+    """All nodes by key, in the order of the search."""
 
     def __init__(self, root: SearchNode) -> None:
         self.nodes: dict[str, SearchNode] = {}
-        self.below: dict[str, tuple[int, int]] = {}
         self._visit(root, "")
         self.order = {key: number for number, key in enumerate(self.nodes)}
 
-    def _visit(self, node: SearchNode, key: str) -> tuple[int, int]:
+    def _visit(self, node: SearchNode, key: str) -> None:
         self.nodes[key] = node
-        size, plans = 0, int(node.plan is not None)
         for child_key, child in self.children(key):
-            below, more = self._visit(child, child_key)
-            size, plans = size + below + 1, plans + more
-        self.below[key] = (size, plans)
-        return size, plans
+            self._visit(child, child_key)
 
     def children(self, key: str) -> Iterator[tuple[str, SearchNode]]:
         prefix = f"{key}." if key else ""
@@ -141,10 +129,9 @@ class _Numbered:
             marks.setdefault(child_key if child.pruned is None else _reason(child.pruned), []).append(child_key)
         return list(marks.values())
 
-    def inner(self, key: str) -> list[str]:
-        """Return the keys of the node and of its descendants with children."""
-        below = [one for child, _ in self.children(key) for one in self.inner(child)]
-        return [key, *below] if self.nodes[key].children else []
+    def below(self, key: str) -> list[str]:
+        """Return the keys of the node and of its descendants."""
+        return [key, *(one for child, _ in self.children(key) for one in self.below(child))]
 
     def lines(self, keys: Collection[str]) -> int:
         """Return the rows that a tree grows by when these nodes are opened."""
@@ -156,24 +143,20 @@ def _prefixes(key: str) -> list[str]:
     return [".".join(parts[:length]) for length in range(len(parts) + 1)]
 
 
-def _open(numbered: _Numbered, path: Collection[str], rows: int | None, near: int | None) -> set[str]:
-    """Return the keys of the nodes to open: those of the `path`, and others while there are rows."""
-    if rows is None:
-        return set(numbered.nodes)
-    opened = {*path, *_branches_off(numbered, path, rows // 2 if near is None else near)}
+def _open(numbered: _Numbered, path: Collection[str], rows: int, near: int) -> set[str]:
+    """Return the keys of the nodes to open: those of the `path`, and others, the shallow first, while rows last."""
+    opened = {*path, *_branches_off(numbered, path, near)}
     taken = 1 + numbered.lines(opened)
-    waiting = [""]
+    waiting = deque([""])
     while waiting:
-        below = []
-        for key in waiting:
-            if key not in opened:
-                more = numbered.lines([key])
-                if taken + more > rows:
-                    continue
-                opened.add(key)
-                taken += more
-            below += [child for child, node in numbered.children(key) if node.children]
-        waiting = below
+        key = waiting.popleft()
+        if key not in opened:
+            more = numbered.lines([key])
+            if taken + more > rows:
+                continue
+            opened.add(key)
+            taken += more
+        waiting += [child for child, node in numbered.children(key) if node.children]
     return opened
 
 
@@ -183,9 +166,10 @@ def _branches_off(numbered: _Numbered, path: Collection[str], rows: int) -> set[
     taken = 1 + numbered.lines(path)
     for key in sorted(path, key=len, reverse=True):
         for child, _ in numbered.children(key):
-            if child in path or not numbered.below[child][1]:
+            below = {one: numbered.nodes[one] for one in numbered.below(child)}
+            if child in path or not any(node.plan is not None for node in below.values()):
                 continue
-            branch = numbered.inner(child)
+            branch = [one for one, node in below.items() if node.children]
             more = numbered.lines(branch)
             if taken + more <= rows:
                 found.update(branch)
@@ -237,9 +221,10 @@ def _mark(  # noqa: PLR0917 - one node and what was determined about it
         label = units.number(cost.worst, digits=2) if goal else ""
         what = f"{what}\na plan: cpu {cost.cpu:.3f}, io {cost.io:.3f}, net {cost.net:.3f}"
     elif node.children and not is_open:
-        size, plans = numbered.below[keys[0]]
-        kind, label = "folded", f"{label} +{size}"
-        what = f"{what}\nfolded: {units.some(size, 'node')}, {units.some(plans, 'plan')}"
+        below = numbered.below(keys[0])[1:]
+        kind, label = "folded", f"{label} +{len(below)}"
+        plans = sum(numbered.nodes[one].plan is not None for one in below)
+        what = f"{what}\nfolded: {units.some(len(below), 'node')}, {units.some(plans, 'plan')}"
     return TreeNode(keys[0], parent, level, 0.0, order, kind, label, what, path)
 
 
@@ -273,19 +258,17 @@ def _finding(numbered: _Numbered, plans: int, pruned: Mapping[Kind, int], chosen
     return met + cut + ("" if chosen is None else f"; the marked plan costs {units.number(chosen.cost.worst)} at worst")
 
 
-SIGNS: Mapping[Kind, Sign] = MappingProxyType(
-    {
-        "choice": Sign(theme.BLUE, "circle", "choice: tasks on a worker"),
-        "plan": Sign(theme.GREEN, "square", "complete plan"),
-        "chosen": Sign(theme.VERMILLION, "diamond", "marked plan"),
-        "folded": Sign(theme.GREY, "triangle-right", "folded: + nodes inside"),
-        "cpu": Sign(theme.VERMILLION, "x-thin-open", "pruned by CPU threshold"),
-        "io": Sign(theme.PURPLE, "cross-thin-open", "pruned by state threshold"),
-        "net": Sign(theme.BLACK, "asterisk-open", "pruned by network threshold"),
-        "duplicate": Sign(theme.GREY, "circle-open", "pruned as duplicate"),
-        "no room": Sign(theme.GREY, "triangle-down-open", "pruned for lack of room"),
-    }
-)
+SIGNS: Mapping[Kind, Sign] = {
+    "choice": Sign(theme.BLUE, "circle", "choice: tasks on a worker"),
+    "plan": Sign(theme.GREEN, "square", "complete plan"),
+    "chosen": Sign(theme.VERMILLION, "diamond", "marked plan"),
+    "folded": Sign(theme.GREY, "triangle-right", "folded: + nodes inside"),
+    "cpu": Sign(theme.VERMILLION, "x-thin-open", "pruned by CPU threshold"),
+    "io": Sign(theme.PURPLE, "cross-thin-open", "pruned by state threshold"),
+    "net": Sign(theme.BLACK, "asterisk-open", "pruned by network threshold"),
+    "duplicate": Sign(theme.GREY, "circle-open", "pruned as duplicate"),
+    "no room": Sign(theme.GREY, "triangle-down-open", "pruned for lack of room"),
+}
 
 _LINE, _MOST_HEIGHT, _MARGINS, _NAMES = 16, 1000, 190, 20  # pixels
 _WIDTH, _LETTER = 860, 7.0  # pixels of a plot on a page, and of a letter

@@ -1,16 +1,13 @@
 """A replayed load over time: offered and consumed rates, tasks, backlog, latency, and every reconfiguration."""
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from workbench import units
-from workbench.arrays import Floats
 from workbench.scaling import Reconfiguration, Timeline
 from workbench.views import theme
 from workbench.views.figures import traces
@@ -24,69 +21,39 @@ _STEPS_S = (60, 300, 600, 900, 1800, 3600, 7200, 10_800, 14_400, 21_600, 43_200,
 _LOOKS = ((theme.VERMILLION, "dash"), (theme.GREEN, "dot"), (theme.PURPLE, "dashdot"), (theme.BLACK, "longdash"))
 
 
-class Tops(NamedTuple):
-    """Highest values of a complete replay, for axes that stay fixed while it plays."""
-
-    rate: float = 0.0
-    tasks: float = 0.0
-    backlog: float = 0.0
-    latency_s: float = 0.0
-    memory_mb: float = 0.0
-
-
 @dataclass(frozen=True)
 class TimelineSeries:
-    """Data by bucket of steps: mean rates (records/s), maxima of the others; `tops` are of the whole replay."""
+    """Data of the figure, by bucket of steps."""
 
     finding: str
-    times_s: tuple[float, ...]
-    offered: tuple[float, ...]
-    consumed: tuple[float, ...]
-    tasks: tuple[int, ...]
-    backlog: tuple[float, ...]
-    latency_s: tuple[float, ...]
+    columns: Mapping[str, tuple[float, ...]]  # by field of `Timeline`: means of the rates, maxima of the others
     reconfigurations: tuple[Reconfiguration, ...]
-    memory_mb: tuple[float, ...]
     duration_s: float
-    tops: Tops = field(default_factory=Tops)
+    tops: Mapping[str, float]  # highest value of each column in the complete replay, for axes that stay while it plays
 
     def until(self, time_s: float) -> "TimelineSeries":
         """Return the part before `time_s`, with the same axes."""
-        kept = sum(time < time_s for time in self.times_s)
-        cut = {
-            name: getattr(self, name)[:kept]
-            for name in ("times_s", "offered", "consumed", "tasks", "backlog", "latency_s", "memory_mb")
-        }
+        kept = sum(time < time_s for time in self.columns["times_s"])
         changes = tuple(change for change in self.reconfigurations if change.at_s < time_s)
-        return replace(self, reconfigurations=changes, **cut)
+        columns = {name: values[:kept] for name, values in self.columns.items()}
+        return replace(self, columns=columns, reconfigurations=changes)
 
 
 def timeline(line: Timeline, policy: str = "The policy", *, points: int = POINTS) -> TimelineSeries:
     """Collect a replay in at most `points` buckets of steps; the default is what a screen can show."""
     steps = len(line.offered)
     if not steps:
-        return TimelineSeries("Nothing was replayed", (), (), (), (), (), (), (), (), 0.0)
+        return TimelineSeries("Nothing was replayed", {}, (), 0.0, {})
     size = math.ceil(steps / points)
-
-    def thinned(values: Floats, how: Callable[[Floats], float] = np.max) -> tuple[float, ...]:
-        return tuple(float(how(values[start : start + size])) for start in range(0, steps, size))
-
-    offered, consumed = thinned(line.offered, np.mean), thinned(line.consumed, np.mean)
-    tasks = tuple(map(int, thinned(line.tasks.astype(float))))
-    backlog, latency, memory = map(thinned, (line.backlog, line.latency_s, line.paid_memory_mb))
-    return TimelineSeries(
-        _finding(line, policy),
-        tuple(line.times_s[::size].tolist()),
-        offered,
-        consumed,
-        tasks,
-        backlog,
-        latency,
-        line.reconfigurations,
-        memory,
-        steps * line.step_s,
-        Tops(max(*offered, *consumed), max(tasks), max(backlog), max(latency), max(memory)),
-    )
+    hows = {"times_s": "min", "offered": "mean", "consumed": "mean"}
+    hows |= dict.fromkeys(("tasks", "backlog", "latency_s", "paid_memory_mb"), "max")
+    columns = {
+        name: tuple(getattr(values[start : start + size], how)().item() for start in range(0, steps, size))
+        for name, how in hows.items()
+        for values in (getattr(line, name),)
+    }
+    tops = {name: max(values) for name, values in columns.items()}
+    return TimelineSeries(_finding(line, policy), columns, line.reconfigurations, steps * line.step_s, tops)
 
 
 def draw_timeline(data: TimelineSeries) -> go.Figure:
@@ -99,18 +66,19 @@ def draw_timeline(data: TimelineSeries) -> go.Figure:
     specs: list[list[dict[str, bool]]] = [[{}], [{"secondary_y": True}], [{}], [{}]]
     panels = make_subplots(rows=4, shared_xaxes=True, specs=specs, figure=figure, **sizes)
     scale, unit = units.time_scale(data.duration_s)
-    tops = data.tops
-    waited, waited_unit = units.time_scale(tops.latency_s)
-    latency = [seconds / waited for seconds in data.latency_s]
-    times = [time / scale for time in data.times_s]
-    memory = [megabytes / 1024 for megabytes in data.memory_mb] if tops.memory_mb else []
-    counts = theme.ticks(tops.backlog)
+    seen, tops = data.columns, data.tops
+    waited, waited_unit = units.time_scale(tops["latency_s"])
+    latency = [seconds / waited for seconds in seen["latency_s"]]
+    times = [time / scale for time in seen["times_s"]]
+    most_gb = tops["paid_memory_mb"] / 1024
+    memory = [megabytes / 1024 for megabytes in seen["paid_memory_mb"]] if most_gb else []
+    form = theme.ticks(tops["backlog"])
     rows = (
-        (1, "timeline-offered", "offered", data.offered, theme.BLACK, "dot", "%{y:.4~s} records/s offered"),
-        (1, "timeline-consumed", "consumed", data.consumed, theme.BLUE, "solid", "%{y:.4~s} records/s consumed"),
-        (2, "timeline-tasks", "tasks", data.tasks, theme.BLUE, "solid", "%{y:,} tasks"),
+        (1, "timeline-offered", "offered", seen["offered"], theme.BLACK, "dot", "%{y:.4~s} records/s offered"),
+        (1, "timeline-consumed", "consumed", seen["consumed"], theme.BLUE, "solid", "%{y:.4~s} records/s consumed"),
+        (2, "timeline-tasks", "tasks", seen["tasks"], theme.BLUE, "solid", "%{y:,} tasks"),
         (2, "timeline-memory", "memory", memory, theme.GREEN, "dash", "%{y:.4~g} GiB paid for"),
-        (3, "timeline-backlog", "backlog", data.backlog, theme.VERMILLION, "solid", f"%{{y:.4{counts}}} records wait"),
+        (3, "timeline-backlog", "backlog", seen["backlog"], theme.VERMILLION, "solid", f"%{{y:.4{form}}} records wait"),
         (4, "timeline-latency", "latency", latency, theme.PURPLE, "solid", f"waited %{{y:.4~g}} {waited_unit}"),
     )
     for row, uid, name, values, colour, dash, hover in rows:
@@ -119,19 +87,20 @@ def draw_timeline(data: TimelineSeries) -> go.Figure:
         told = {"hover": f"%{{x:.4~g}} {unit}: {hover}", "showlegend": row == 1}
         traces.lines(panels, uid, name, times, values, **look, **told, **where)
     _changes(panels, data, scale, unit)
-    panels.update_yaxes(title_text="Rate (records/s)", **theme.upright(tops.rate), row=1, col=1)
-    tasks_axis = {**theme.upright(tops.tasks), "tickformat": ",d"}
+    rates_axis = theme.upright(max(tops["offered"], tops["consumed"]))
+    panels.update_yaxes(title_text="Rate (records/s)", **rates_axis, row=1, col=1)
+    tasks_axis = {**theme.upright(tops["tasks"]), "tickformat": ",d"}
     panels.update_yaxes(title_text="Tasks", **tasks_axis, nticks=5, row=2, col=1, secondary_y=False)
     title = {"text": "Memory (GiB), dashed", "font": {"color": theme.ink(theme.GREEN)}}
-    memory_axis = {**theme.upright(tops.memory_mb / 1024), "tickmode": "auto", "visible": tops.memory_mb > 0}
+    memory_axis = {**theme.upright(most_gb), "tickmode": "auto", "visible": most_gb > 0}
     panels.update_yaxes(title=title, **memory_axis, nticks=5, showgrid=False, row=2, col=1, secondary_y=True)
-    backlog_axis = theme.upright(max(tops.backlog, theme.FEW_RECORDS))
+    backlog_axis = theme.upright(max(tops["backlog"], theme.FEW_RECORDS))
     panels.update_yaxes(title_text="Backlog (records)", **backlog_axis, nticks=5, row=3, col=1)
-    latency_axis = theme.upright(tops.latency_s / waited)
+    latency_axis = theme.upright(tops["latency_s"] / waited)
     panels.update_yaxes(title_text=f"Latency ({waited_unit})", **latency_axis, nticks=5, row=4, col=1)
     panels.update_xaxes(range=[0, data.duration_s / scale])
     panels.update_xaxes(title_text=f"Time ({unit})", row=4, col=1)
-    flat = ((3, tops.backlog, "no backlog at any time"), (4, tops.latency_s, "no record waits at any time"))
+    flat = ((3, tops["backlog"], "no backlog at any time"), (4, tops["latency_s"], "no record waits at any time"))
     middle = {"x": 0.5, "y": 0.5, "xref": "x domain", "yref": "y domain", "showarrow": False, "font_color": theme.GREY}
     for row, top, text in flat:
         if not top:  # a line that is always 0 looks like an empty panel
@@ -174,7 +143,8 @@ def _finding(line: Timeline, policy: str) -> str:
 
 def same_axes(series: Mapping[str, TimelineSeries]) -> dict[str, TimelineSeries]:
     """Return the replays with axes on which all of them fit."""
-    tops = Tops(*(max(column) for column in zip(*(one.tops for one in series.values()), strict=True)))
+    all_tops = [one.tops for one in series.values()]
+    tops = {name: max(one[name] for one in all_tops) for name in all_tops[0]}
     return {name: replace(one, tops=tops) for name, one in series.items()}
 
 
@@ -185,14 +155,15 @@ def draw_overlaid(series: Mapping[str, TimelineSeries], policy: str) -> go.Figur
     if not shown.duration_s:
         return figure
     scale, _ = units.time_scale(shown.duration_s)
-    waited, _ = units.time_scale(shown.tops.latency_s)
+    waited, _ = units.time_scale(shown.tops["latency_s"])
     for place, (name, other) in enumerate((n, one) for n, one in series.items() if n != policy):
         colour, dash = _LOOKS[place % len(_LOOKS)]
-        columns = (other.tasks, other.backlog, [seconds / waited for seconds in other.latency_s])
+        seen = other.columns
+        columns = (seen["tasks"], seen["backlog"], [seconds / waited for seconds in seen["latency_s"]])
         for row, values in enumerate(columns, start=2):
             look = {"look": (colour, dash, 1.1), "line": {"shape": "hv" if row == 2 else "linear"}}
             told = {"legendgroup": f"overlay-{place}", "showlegend": row == 2, "row": row, "col": 1}
-            times, said = [time / scale for time in other.times_s], theme.plain(name)
+            times, said = [time / scale for time in seen["times_s"]], theme.plain(name)
             told["hover"] = f"{said}: %{{y:.4~s}}"
             traces.lines(figure, f"overlay-{place}-{row}", said, times, values, **told, **look)
     step = next((one for one in _STEPS_S if shown.duration_s / one < _MOST_TICKS), _STEPS_S[-1])

@@ -39,7 +39,7 @@ class Curves:
         if key not in self.kept:
             runs = measured_runs(self.exploration)
             origin = origin_of(self.exploration) + " on other cores" * plan.on_other_cores
-            found = capacity_of(model, runs, (), [memory], "", reach=room, across=(), origin=origin)
+            found = capacity_of(model, runs, (), [memory], "", reach=room, origin=origin)
             self.kept[key] = replace(found, curves=tuple(_times(curve, gain) for curve in found.curves))
         return replace(self.kept[key], targets=((plan.budget.slots, plan.rate, memory),), finding=finding)
 

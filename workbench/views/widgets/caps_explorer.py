@@ -35,11 +35,6 @@ class Traced:
     plans: tuple[Plan, ...]  # complete plans, in the order found
 
     @property
-    def pruned(self) -> int:
-        """Number of choices that ended a branch."""
-        return sum(node.pruned is not None for node in self.order)
-
-    @property
     def best(self) -> int | None:
         """Number of the plan whose highest cost is lowest, ties to the first; None without plans."""
         return min(range(len(self.plans)), key=lambda number: self.plans[number].cost.worst, default=None)
@@ -52,7 +47,8 @@ class Traced:
     def sentence(self) -> str:
         """Describe what the thresholds leave."""
         left = units.some(len(self.plans), "plan") if self.plans else "no plan"
-        return f"{len(self.order):,} choices were tried, {self.pruned:,} of them ended a branch, and {left} remained."
+        pruned = sum(node.pruned is not None for node in self.order)
+        return f"{len(self.order):,} choices were tried, {pruned:,} of them ended a branch, and {left} remained."
 
     def step_sentence(self, step: int) -> str:
         """Describe what the search did in `step`, from 1 on, and how many plans it had then."""
@@ -81,12 +77,7 @@ def traced(problem: PlacementProblem, thresholds: CostVector, most_nodes: int = 
     return Traced(thresholds, root, order, tuple(node.plan for node in order if node.plan is not None))
 
 
-def threshold(value: float) -> float:
-    """Return the threshold of a slider at `value`: inf where it is off."""
-    return math.inf if value >= OFF else value
-
-
-class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
+class CapsExplorer(panel.Panel):
     """The plan's map, its costs and the search's tree, of at most `most_nodes`; sliders begin at `thresholds`."""
 
     def __init__(
@@ -119,9 +110,9 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         self.fold = panel.button("Fold all again", "Hide what was unfolded", "minus-square")
         self.text = ipywidgets.HTML()
         self.tree = LiveChart(self._tree_figure(), self.alarm.guard(self._click_tree))
-        self.vectors = LiveChart(self._vectors_figure(), self._click_vector)
-        self.scatter = LiveChart(self._scatter_figure(), self._click_vector)
-        self.map = LiveChart(self._map_figure())
+        drawn, vectors, scatter = self._plan_figures()
+        self.map = LiveChart(drawn)
+        self.vectors, self.scatter = (LiveChart(one, self._click_vector) for one in (vectors, scatter))
         ipywidgets.link((self.play, "value"), (self.step, "value"))
         self.alarm.on(self._prune, *self.sliders)
         self.alarm.on(self._show, self.plan)
@@ -134,22 +125,16 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         self.alarm.on(lambda: self._open(frozenset()), self.fold)
         pages = [ipywidgets.VBox(chart.parts) for chart in (self.vectors, self.scatter)]
         self.costs = ipywidgets.Tab(pages, titles=("All costs", "Two costs"))
+        buttons = [self.tune, self.off, self.play, self.back, self.ahead, self.unfold, self.fold]
         super().__init__(
-            panel.styled(
-                panel.grid(panel.ROW, *self.sliders, self.plan, self.step, self.folded).add_class(panel.CONTROLS),
-                ipywidgets.HBox(
-                    [self.tune, self.off, self.play, self.back, self.ahead, self.unfold, self.fold],
-                    layout={"flex_flow": "row wrap"},
-                ),
-                self.alarm.widget,
-                self.text,
-                panel.grid(panel.PAIR, ipywidgets.VBox(self.map.parts), self.costs),
-                *self.tree.parts,
-                panel.WhileDragged([*self.sliders, self.plan, self.step]),
-                panel.FullWidth(),
-            )
+            panel.grid(panel.ROW, *self.sliders, self.plan, self.step, self.folded).add_class(panel.CONTROLS),
+            ipywidgets.HBox(buttons, layout={"flex_flow": "row wrap"}),
+            self.alarm.widget,
+            self.text,
+            panel.grid(panel.PAIR, ipywidgets.VBox(self.map.parts), self.costs),
+            *self.tree.parts,
+            dragged=[*self.sliders, self.plan, self.step],
         )
-        self.add_class(panel.PANEL)
         self._tell()
 
     @property
@@ -159,7 +144,7 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
 
     def thresholds(self) -> CostVector:
         """Return the thresholds of the sliders."""
-        return CostVector(*(threshold(control.value) for control in self.sliders))
+        return CostVector(*(math.inf if one.value >= OFF else one.value for one in self.sliders))
 
     def choose(self, plan: Plan | None) -> None:
         """Show `plan` if it is within the thresholds."""
@@ -200,9 +185,8 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
     def _show(self) -> None:
         if not self._quiet:
             self._show_step()
-            self.vectors.show(self._vectors_figure())
-            self.scatter.show(self._scatter_figure())
-            self.map.show(self._map_figure())
+            for chart, drawn in zip((self.map, self.vectors, self.scatter), self._plan_figures(), strict=True):
+                chart.show(drawn)
 
     def _show_step(self) -> None:
         if not self._quiet:
@@ -263,20 +247,15 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         drawn = figures.draw_search_tree(tree, step, line=_LINE)
         return theme.fit(drawn, _PAGE, drawn.layout.height)
 
-    def _vectors(self) -> figures.CostVectors:
-        chosen = self.plan.value if self.search.plans else None
-        return figures.cost_vectors(
-            self.search.plans, chosen=chosen, thresholds=self.search.thresholds, axes=self._axes
-        )
-
-    def _map_figure(self) -> go.Figure:
+    def _plan_figures(self) -> tuple[go.Figure, go.Figure, go.Figure]:
+        """Draw the map of the plan, all costs, and two costs."""
         counts = None if self.chosen is None else self.chosen.counts
-        drawn = figures.draw_placement_map(figures.placement_map(self.problem, counts, f"Plan {self.plan.value}"))
-        return theme.fit(drawn, _HALF, _HEIGHT)
-
-    def _vectors_figure(self) -> go.Figure:
-        return theme.fit(figures.draw_cost_vectors(self._vectors()), _HALF, _HEIGHT - _TABS)
-
-    def _scatter_figure(self) -> go.Figure:
-        drawn = figures.draw_pareto(self._vectors()).update_traces(showlegend=False)  # its signs are those of all costs
-        return theme.fit(drawn, _HALF, _HEIGHT - _TABS)
+        placed = figures.placement_map(self.problem, counts, f"Plan {self.plan.value}")
+        found, number = self.search, self.plan.value
+        data = figures.cost_vectors(found.plans, chosen=number, thresholds=found.thresholds, axes=self._axes)
+        scatter = figures.draw_pareto(data).update_traces(showlegend=False)  # its signs are those of all costs
+        return (
+            theme.fit(figures.draw_placement_map(placed), _HALF, _HEIGHT),
+            theme.fit(figures.draw_cost_vectors(data), _HALF, _HEIGHT - _TABS),
+            theme.fit(scatter, _HALF, _HEIGHT - _TABS),
+        )

@@ -36,11 +36,6 @@ class LiveChart:
         """The finding of the figure."""
         return str((self.widget.layout.meta or {}).get("finding", ""))
 
-    @property
-    def alternative(self) -> str:
-        """The text alternative of the figure."""
-        return str((self.widget.layout.meta or {}).get("alternative", self.finding))
-
     def show(self, figure: go.Figure) -> None:
         """Redraw: only differences travel to the page, in one message if the traces are of the same kinds."""
         if [trace.type for trace in figure.data] == [trace.type for trace in self.widget.data]:
@@ -63,7 +58,8 @@ class LiveChart:
             self._on_click(data[point])
 
     def _describe(self) -> None:
-        self._words.value = style("unseen.css") + part("chart", self.alternative)
+        said = (self.widget.layout.meta or {}).get("alternative", self.finding)
+        self._words.value = style("unseen.css") + part("chart", said)
 
     def _lay_out(self, figure: go.Figure) -> None:
         now, wanted = self.widget.layout.to_plotly_json(), figure.layout.to_plotly_json()

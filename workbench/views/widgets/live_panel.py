@@ -6,7 +6,7 @@ A measurement shows its probes; a study StreamBed's loop, adapted: explorer, opt
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import ipywidgets
 import plotly.graph_objects as go
@@ -32,36 +32,25 @@ _SIGNS: dict[State, tuple[str, str]] = {
 _BUTTONS: dict[State, str] = {"idle": "Start", "done": "Done"}
 
 
-class Standing(NamedTuple):
-    """A snapshot in words; `share` is how much of the time has passed, if known."""
-
-    facts: tuple[tuple[str, str], ...]
-    share: float
-    start: str
-
-
-def standing(now: Snapshot) -> Standing:
-    """Put a snapshot into words."""
+def standing(now: Snapshot) -> tuple[dict[str, str], float]:
+    """Put a snapshot into words, and say what share of the time has passed, or of the probes if that is unknown."""
     sign, word = _SIGNS[now.state]
     unknown = now.estimate is None or (now.estimate.rate is None and now.estimate.high == float("inf"))
     seen = "none yet" if now.estimate is None or unknown else findings.bracket(now.estimate)
     left = "not known before the first bracket" if now.left_s is None else f"about {units.seconds(now.left_s)}"
-    facts = [("State", f"{sign} {word}"), ("Doing", now.step or "nothing")]
-    if now.ran:  # simulated work takes no time
-        facts.append(("Elapsed", units.seconds(round(now.elapsed_s))))
-    if now.most_runs > 1:
-        facts.append(("Measurement", f"{now.run} of at most {now.most_runs}"))
-    facts.append(("Probe", f"{now.probes} of at most {now.most_probes}"))
-    facts.append(("Best bracket so far", seen))
-    if now.state == "running" and now.ran:
-        facts.append(("Time left", left))
-    if now.state == "done":
-        share = 1.0
-    elif now.left_s is not None and now.ran:
+    facts = {
+        "State": f"{sign} {word}",
+        "Doing": now.step or "nothing",
+        "Elapsed": units.seconds(round(now.elapsed_s)) if now.ran else "",  # simulated work takes no time
+        "Measurement": f"{now.run} of at most {now.most_runs}" if now.most_runs > 1 else "",
+        "Probe": f"{now.probes} of at most {now.most_probes}",
+        "Best bracket so far": seen,
+        "Time left": left if now.state == "running" and now.ran else "",
+    }
+    share = now.probes / max(1, now.most_probes)
+    if now.left_s is not None and now.ran:
         share = now.elapsed_s / max(1e-9, now.elapsed_s + now.left_s)
-    else:
-        share = now.probes / max(1, now.most_probes)
-    return Standing(tuple(facts), share, _BUTTONS.get(now.state, "Resume"))
+    return {name: fact for name, fact in facts.items() if fact}, 1.0 if now.state == "done" else share
 
 
 class Pane:
@@ -92,7 +81,7 @@ def _probes_of(now: Snapshot) -> figures.Probes | None:
         return None
     asked = None if now.configured is None else now.configured.configuration
     expected = asked.predicted_rate if asked is not None and asked.budget == now.budget else None
-    return figures.probes(now.query, now.budget, now.estimate, ran=now.ran, expected=expected)
+    return figures.Probes(now.query, now.budget, now.estimate, now.ran, expected)
 
 
 def _panes(now: Snapshot) -> tuple[Pane, ...]:
@@ -115,7 +104,7 @@ def _panes(now: Snapshot) -> tuple[Pane, ...]:
     )
 
 
-class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
+class LivePanel(panel.Panel):
     """Shows a `runner`, of ``workbench.study.runner``, and lets it be started, cancelled and resumed."""
 
     def __init__(self, runner: Runner[Any]) -> None:
@@ -139,16 +128,12 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
         self.alarm.on(self.begin, self.start)
         self.alarm.on(self._stop, self.cancel)
         super().__init__(
-            panel.styled(
-                self.state,
-                ipywidgets.HBox([self.start, self.cancel]),
-                self.alarm.widget,
-                panel.grid(panel.LOOP, *charts) if len(charts) > 1 else charts[0],
-                self.lines,
-                panel.FullWidth(),
-            )
+            self.state,
+            ipywidgets.HBox([self.start, self.cancel]),
+            self.alarm.widget,
+            panel.grid(panel.LOOP, *charts) if len(charts) > 1 else charts[0],
+            self.lines,
         )
-        self.add_class(panel.PANEL)
         self.refresh()
 
     def refresh(self) -> None:
@@ -157,9 +142,8 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
             self._show(self.runner.snapshot())
 
     def _show(self, now: Snapshot) -> None:
-        said = standing(now)
-        self.state.value = style("state.css") + part("standing", now.what, said)
-        self.start.description, self.start.disabled = said.start, not now.may_start
+        self.state.value = style("state.css") + part("standing", now.what, *standing(now))
+        self.start.description, self.start.disabled = _BUTTONS.get(now.state, "Resume"), not now.may_start
         self.start.button_style = "primary" if now.may_start else ""
         self.start.icon = "check" if now.state == "done" else "play"
         self.cancel.disabled = now.state != "running"

@@ -17,11 +17,6 @@ PANEL, SIDES, CONTROLS, ROW, PAIR, LOOP = (
 )
 
 
-def styled(*parts: ipywidgets.Widget) -> tuple[ipywidgets.Widget, ...]:
-    """Return a panel's parts with their style."""
-    return (*parts, ipywidgets.HTML(style("panel.css", "dark.css"), layout={"display": "none"}))
-
-
 def grid(kind: str, *parts: ipywidgets.Widget) -> ipywidgets.Box:
     """Put parts next to each other if there is room: ``SIDES``, ``ROW``, ``PAIR``, or ``LOOP`` (two by two)."""
     return ipywidgets.Box(parts).add_class(kind)
@@ -104,6 +99,15 @@ class WhileDragged(anywidget.AnyWidget):
 
     def __init__(self, controls: Iterable[ipywidgets.Widget]) -> None:
         super().__init__(sliders=[one for one in controls if one.has_trait("continuous_update")])
+
+
+class Panel(ipywidgets.VBox):  # type: ignore[misc]
+    """Parts in the look of a panel; the sliders that are `dragged` are continuous meanwhile."""
+
+    def __init__(self, *parts: ipywidgets.Widget, dragged: Sequence[ipywidgets.Widget] = ()) -> None:
+        look = ipywidgets.HTML(style("panel.css", "dark.css"), layout={"display": "none"})
+        super().__init__([*parts, *([WhileDragged(dragged)] if dragged else []), FullWidth(), look])
+        self.add_class(PANEL)
 
 
 class ErrorArea:

@@ -4,8 +4,7 @@ import ipywidgets
 
 from workbench.papers import Paper, PaperFigure
 from workbench.views.paper_cards import figure_cards
-from workbench.views.widgets import panel
-from workbench.views.widgets.panel import CardsView
+from workbench.views.widgets.panel import CardsView, Panel, choice
 
 
 class PaperFigureView(ipywidgets.VBox):  # type: ignore[misc]
@@ -16,7 +15,7 @@ class PaperFigureView(ipywidgets.VBox):  # type: ignore[misc]
         self.choice = None
         super().__init__()
         if figure.inputs:
-            self.choice = panel.choice(f"{figure.number} for", [(one, one) for one in figure.inputs], figure.inputs[0])
+            self.choice = choice(f"{figure.number} for", [(one, one) for one in figure.inputs], figure.inputs[0])
             self.choice.observe(self._draw, "value")
         self._draw()
 
@@ -26,10 +25,9 @@ class PaperFigureView(ipywidgets.VBox):  # type: ignore[misc]
         self.children = (shown,) if self.choice is None else (self.choice, shown)
 
 
-class PaperPanel(ipywidgets.VBox):  # type: ignore[misc]
+class PaperPanel(Panel):
     """All figures of a paper that are here."""
 
     def __init__(self, paper: Paper) -> None:
         self.views = {one.number: PaperFigureView(paper, one) for one in paper.figures if one.make is not None}
-        super().__init__(panel.styled(panel.FullWidth(), *self.views.values()))
-        self.add_class(panel.PANEL)
+        super().__init__(*self.views.values())

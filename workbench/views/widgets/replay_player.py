@@ -68,7 +68,7 @@ def most_interesting(lines: Mapping[str, Timeline]) -> str:
     return policies({name: line for name, line in lines.items() if line.reconfigurations}).leading or next(iter(lines))
 
 
-class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
+class ReplayPlayer(panel.Panel):
     """Plays replays of one load from midnight on: one policy in full, with the others over it.
 
     The `lines` are by the name of their policy. Without a `price_unit` they are compared by core-hours. `restarts`, the
@@ -118,18 +118,14 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
         self.alarm.on(lambda: self._to(0), self.start)
         sliders = [self.frame, self.restart] if restarts else [self.frame]
         super().__init__(
-            panel.styled(
-                panel.grid(panel.ROW, self.policy, *sliders).add_class(panel.CONTROLS),
-                ipywidgets.HBox([self.play, self.start, self.jump], layout={"flex_flow": "row wrap"}),
-                self.alarm.widget,
-                self.text,
-                *self.chart.parts,
-                *self.comparison.parts,
-                panel.WhileDragged(sliders),
-                panel.FullWidth(),
-            )
+            panel.grid(panel.ROW, self.policy, *sliders).add_class(panel.CONTROLS),
+            ipywidgets.HBox([self.play, self.start, self.jump], layout={"flex_flow": "row wrap"}),
+            self.alarm.widget,
+            self.text,
+            *self.chart.parts,
+            *self.comparison.parts,
+            dragged=sliders,
         )
-        self.add_class(panel.PANEL)
         self._describe()
 
     @property

@@ -33,7 +33,7 @@ _STEPS = 1000  # of the slider of prices
 _OF_THE_QUERY = frozenset({"hot key", "late batches"})  # findings of a plan that do not depend on the question
 
 
-class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
+class WhatIf(panel.Panel):
     """Sliders over the circumstances of a deployment, answered from the capacity model without measuring.
 
     A type of the price list `instances` sets the worker's shape and price.
@@ -63,8 +63,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         self.alarm.on(lambda: self._pin(None), self.unpin)
         self.alarm.on(self._move_worker, self.shape, self.price)
         self.alarm.on(self.refresh, self.instance, *{*self.controls} - {self.shape, self.price})
-        super().__init__(panel.styled(self._laid_out(), panel.WhileDragged(self.controls), panel.FullWidth()))
-        self.add_class(panel.PANEL)
+        super().__init__(self._laid_out(), dragged=self.controls)
         self._pin(None)
         if first is not None and first.price is not None and first.price.instance.name in self._instances:
             self.instance.value = first.price.instance.name

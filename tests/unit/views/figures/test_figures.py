@@ -12,7 +12,7 @@ from workbench.metrics import Batch, Observation, OperatorMetrics
 from workbench.records import Judgement, MstEstimate, Probe, Verdict
 from workbench.views import findings, theme
 from workbench.views.figures.batch_times import VERDICTS, batch_times, draw_batch_times
-from workbench.views.figures.probes import draw_bracket, draw_probes, probes
+from workbench.views.figures.probes import Probes, draw_bracket, draw_probes
 from workbench.views.figures.slot_layout import busiest_operator, draw_operators, operators
 
 
@@ -54,7 +54,7 @@ def estimate():
 def test_probes_are_on_the_estimates_clock(estimate):
     finding = "q5 sustains 748 records/s on 4 slots of 0.2 core at a 2 s interval"
     kinds = ("warm-up", "sustained", "overloaded")
-    figure = check_figure(draw_probes(probes("q5", BUDGET, estimate)), finding)
+    figure = check_figure(draw_probes(Probes("q5", BUDGET, estimate)), finding)
     shown = [(name, [mark[0] for mark in trace(figure, f"probes-{name}").customdata]) for name in kinds]
     assert shown == [("warm-up", [0]), ("sustained", [1, 2]), ("overloaded", [3])]
     offered = trace(figure, "probes-offered")
@@ -67,7 +67,7 @@ def test_probes_are_on_the_estimates_clock(estimate):
 
 
 def test_the_band_closes_with_every_probe(estimate):
-    data = probes("q5", BUDGET, estimate, expected=1000.0)
+    data = Probes("q5", BUDGET, estimate, expected=1000.0)
     last = 80 + 0.05 * (80 - trace(draw_probes(data), "probes-batches-2").x[0])
     for figure in (draw_probes(data), draw_bracket(data)):
         top = check_figure(figure).layout.yaxis.range[1]
@@ -82,11 +82,11 @@ def test_the_band_closes_with_every_probe(estimate):
 
 
 def test_probes_without_an_end_have_no_last_band(estimate):
-    open_ended = draw_probes(probes("q5", BUDGET, replace(estimate, rate=None, low=0.0, high=math.inf)))
+    open_ended = draw_probes(Probes("q5", BUDGET, replace(estimate, rate=None, low=0.0, high=math.inf)))
     assert len(trace(open_ended, "probes-closing").x) == 2 * 6
     assert {shape.y0 for shape in open_ended.layout.shapes} == {2}
     nothing = replace(estimate, probes=estimate.probes[:1], rate=None, low=0.0, high=math.inf)
-    assert not trace(draw_bracket(probes("q5", BUDGET, nothing)), "probes-closing").x
+    assert not trace(draw_bracket(Probes("q5", BUDGET, nothing)), "probes-closing").x
 
 
 def test_batch_times_meet_the_interval(estimate):
@@ -130,7 +130,7 @@ def test_operators_leave_the_source_out(estimate):
 def test_figures_have_an_escaped_title_and_wait_for_data(estimate):
     nothing = replace(estimate, probes=(), rate=None, low=0.0)
     for collect, draw, axis in (
-        (probes, draw_probes, "Rate (records/s)"),
+        (Probes, draw_probes, "Rate (records/s)"),
         (batch_times, draw_batch_times, "Batch time (s)"),
     ):
         figure = check_figure(draw(collect("a<b", BUDGET, estimate)))
@@ -147,7 +147,7 @@ def test_nothing_is_found_before_a_probe_counts(verdicts):
     waiting = MstEstimate(None, 0.0, math.inf, tuple(made), None, "none", 60.0)
     expected = "No rate of q5 has been judged yet on 4 slots of 0.2 core at a 2 s interval"
     assert findings.capacity("q5", BUDGET, waiting) == expected
-    figure = check_figure(draw_probes(probes("q5", BUDGET, waiting)), expected)
+    figure = check_figure(draw_probes(Probes("q5", BUDGET, waiting)), expected)
     assert figure.layout.meta["alternative"].startswith(expected)
 
 
@@ -155,7 +155,7 @@ def test_nothing_is_found_before_a_probe_counts(verdicts):
 def test_rates_that_are_nearly_the_same_are_drawn_close_together(rate):
     one = probe(1, rate, 1.5, "sustained")
     alone = MstEstimate(None, 0.0, math.inf, (one,), None, "none", 20.0)
-    low, high = draw_probes(probes("q5", BUDGET, alone)).layout.yaxis.range
+    low, high = draw_probes(Probes("q5", BUDGET, alone)).layout.yaxis.range
     assert high - low > 0.2 * rate
     assert low < rate < high if rate else (low, high > 0) == (0, True)
 

@@ -135,11 +135,8 @@ def test_spreads_prefer_the_shape_that_most_placements_do_well_on():
 
 def test_the_tree_keeps_the_way_to_the_best_plan(problem, tree):
     data = search_tree(tree, rows=20)
-    whole = search_tree(tree, rows=None)
     found = search(problem)
-    assert data.plans == whole.plans == found.count
     assert data.steps == sum(1 for _ in tree.walk()) - 1
-    assert sum(whole.pruned.values()) == sum(node.pruned is not None for node in tree.walk())
     (chosen,) = [node for node in data.nodes if node.kind == "chosen"]
     assert plan_at(tree, chosen.key).cost.worst == pytest.approx(found.best.cost.worst)
     assert [node.level for node in data.nodes if node.path] == list(range(len(data.workers) + 1))
@@ -148,7 +145,7 @@ def test_the_tree_keeps_the_way_to_the_best_plan(problem, tree):
 
 
 def test_marks_do_not_overlap_and_parents_lie_among_their_children(tree):
-    for data in (search_tree(tree, rows=25), search_tree(tree, rows=None)):
+    for data in (search_tree(tree, rows=25), search_tree(tree, rows=10_000)):
         assert len({(node.level, node.row) for node in data.nodes}) == len(data.nodes)
         for number, node in enumerate(data.nodes):
             rows = [child.row for child in data.nodes if child.parent == number]
@@ -169,7 +166,7 @@ def test_other_plans_are_shown_beside_the_marked_one():
     )
     data = search_tree(trace_search(large))
     kinds = [node.kind for node in data.nodes]
-    assert data.plans == 116
+    assert "meets 116 plans" in data.finding
     assert kinds.count("folded") > 0
     assert kinds.count("plan") >= 4
     assert data.rows <= 56
@@ -188,10 +185,11 @@ def test_a_folded_part_says_what_it_hides_and_opens(tree):
 def test_pruned_branches_give_the_reason(problem):
     tree = trace_search(problem, CostVector(cpu=0.5, net=0.6))
     data = search_tree(tree)
-    assert data.pruned["cpu"] > 0
     pruned = [node for node in data.nodes if node.kind == "cpu"]
+    assert pruned
     assert all("cpu cost" in node.text and "exceeds its threshold 0.5" in node.text for node in pruned)
-    assert "thresholds prune" in data.finding
+    cut = sum((one.pruned or "").startswith(("cpu", "io", "net")) for one in tree.walk())
+    assert f"thresholds prune {cut} branches" in data.finding
     figure = check_figure(draw_search_tree(data))
     assert trace(figure, "tree-cpu").marker.symbol != trace(figure, "tree-net").marker.symbol
     assert {note.text for note in figure.layout.annotations} == {"source", "map &lt;x&gt;", "window"}

@@ -37,9 +37,10 @@ def line(steps=4000, tasks=3, memory=512.0, price=None):
 
 def test_a_timeline_is_thinned_without_losing_a_peak():
     data = timeline(line(), "ds2")
-    assert len(data.times_s) <= 1200
-    assert max(data.latency_s) == 77.0
-    assert data.offered == pytest.approx(np.full(len(data.times_s), 100.0))
+    seen = data.columns
+    assert len(seen["times_s"]) <= 1200
+    assert max(seen["latency_s"]) == 77.0
+    assert seen["offered"] == pytest.approx(np.full(len(seen["times_s"]), 100.0))
     assert data.duration_s == 20_000
     assert data.finding.endswith("99 of 100 records do not wait, and it takes 22.2 core-hours, driver included")
 
@@ -79,7 +80,8 @@ def test_a_timeline_is_drawn_with_units_and_marks():
 def test_a_timeline_can_be_played():
     data = timeline(line())
     early = data.until(1000.0)
-    assert max(early.times_s) < 1000 <= data.times_s[len(early.times_s)]
+    times = early.columns["times_s"]
+    assert max(times) < 1000 <= data.columns["times_s"][len(times)]
     assert early.reconfigurations == ()
     whole, part = draw_timeline(data), check_figure(draw_timeline(early))
     assert [one.uid for one in whole.data] == [one.uid for one in part.data]
@@ -113,7 +115,7 @@ def test_the_cheapest_policy_that_keeps_up_is_named():
     assert list(trace(figure, "policies-latency_p99_s").text) == ["9 s", "1 s", "15 min"]  # as in the table
     assert list(trace(figure, "policies-at_target").text) == ["99.5", "100", "7.8"]  # as well
     assert {"Core-hours, with driver", "Latency, 99 % (s)"} <= axis_titles(figure)
-    assert policies({"one": line()}).rows[0]["core_hours"] == pytest.approx((3 + 1) * 20_000 / 3600)
+    assert policies({"one": line()}).rows["one"]["core_hours"] == pytest.approx((3 + 1) * 20_000 / 3600)
     check_empty(draw_policies(policies({})))
 
 
@@ -164,9 +166,9 @@ def test_table_and_chart_list_the_policies_in_one_order():
     rows["static"] |= {"at_target": 1.0, "core_hours": 744.0}
     rows["flink"] |= {"at_target": 0.9}
     data = policies(rows)
-    assert data.names == ("static", "flink", "ds2")
-    assert [row["at_target"] for row in data.rows] == [1.0, 0.9, 0.711]
-    assert trace(draw_policies(data), "policies-at_target").y == data.names
+    kept = [(name, row["at_target"]) for name, row in data.rows.items()]
+    assert kept == [("static", 1.0), ("flink", 0.9), ("ds2", 0.711)]
+    assert list(trace(draw_policies(data), "policies-at_target").y) == list(data.rows)
 
 
 def test_where_the_states_partitions_hold_all_back_no_more_slots_are_advised():
@@ -252,5 +254,5 @@ def test_policies_that_fall_behind_are_listed():
 
 
 def test_the_driver_costs_as_much_per_core_as_the_workers():
-    priced = policies({"one": line(price=0.5)}).rows[0]
+    priced = policies({"one": line(price=0.5)}).rows["one"]
     assert priced["cost"] == pytest.approx(line(price=0.5).summary()["cost"] * 4 / 3)
