@@ -15,9 +15,8 @@ import numpy as np
 from workbench.arrays import Ints
 from workbench.papers import capsys_motivation, capsys_scaling
 from workbench.papers.capsys_motivation import placed
-from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction, Series
-from workbench.papers.headline import Headline, Reader, at, change, ratio
-from workbench.papers.recorded import redrawn
+from workbench.papers.figure import Panel, Paper, Reproduction, Series
+from workbench.papers.recorded import read_figures, redrawn
 from workbench.placement import (
     CEILINGS,
     CostVector,
@@ -165,7 +164,7 @@ def _figure_10a(_: str) -> Reproduction:
 
 
 TUNING = Panel("Tuning", "Tasks", "Time (s)", log_x=True, log_y=True)
-_TUNED_S, BOUNDED = {64: 1.16, 1024: 125.08}, "ours, with bounds"
+BOUNDED = "ours, with bounds"
 
 
 def filled(workers: int, slots: int) -> PlacementProblem:
@@ -185,134 +184,32 @@ def _scaled(tasks: Mapping[str, int], slots: int) -> dict[str, int]:
     return scaled
 
 
-def _met(label: str, size: str = "") -> Reader:
+def _met(made: Reproduction, label: str, size: str = "") -> float:
     """Count the targets that a strategy meets on workers of one of `SIZES`."""
-    return lambda made: float(sum(value >= 99 for value in made.named(label, f"Throughput{size}").values))
+    return float(sum(value >= 99 for value in made.named(label, f"Throughput{size}").values))
 
 
-def _nodes(limit: str) -> Headline:
-    """Compare what reordering does; what counts as a node may differ."""
-    _, plain, reordered = TABLE_2[limit]
-    read = ratio(at("ours", limit, "Nodes with reordering"), at("ours", limit, "Nodes"))
-    return Headline(f"Nodes {limit} with reordering, of those without", "times", reordered / plain, read)
-
-
-def _with(method: str, panel: str, unit: str, place: int, fitted: str = "") -> Headline:
-    read = at("ours", method, panel)
-    return Headline(f"{panel} with {method}", unit, _TABLE_3[method][place], read, fitted=fitted)
-
-
-def _lowest(label: str, gain: float) -> Headline:
-    read = at(_TEN, f"{label}, lowest", "Gain")
-    return Headline(f"CAPSys, of the lowest of {label}", "times", gain, read, only="Q5-aggregate")
-
-
-def _highest(made: Reproduction) -> float:
-    return max(made.named("CAPSys", "Back-pressure").values)
-
-
-def _longest(made: Reproduction) -> float:
-    return max(max(one.values) for one in made.series if not one.published)
-
-
-_Q1 = "Q1-sliding"
-_RELIEF = change(at(_TEN, "default", "Back-pressure"), at(_TEN, "CAPSys", "Back-pressure"))
-_ROOM = _met("CAPSys", list(SIZES)[1])
-_FIGURES = (
-    *capsys_motivation.FIGURES,
-    PaperFigure(
-        "Table 2",
-        "Plans and nodes of the search for Q3-inf on 8 workers of 4 slots within a CPU threshold",
-        "From 3.25 million plans without a threshold to 10,000 at 0.1 and none at 0.01; reordering saves up to 96 "
-        "% of the nodes (section 4.4).",
-        "The tasks per operator are not published: 6, 10, 8, 4 and 4 give the published total. The paper's loads "
-        "differ from those of the published profile, so more plans remain there within a threshold. It does not "
-        "say what counts as a node; here each choice of a count for a worker does.",
-        redrawn(NAME, "Table 2", TABLE_2_PANELS, columns("paper", TABLE_2_PANELS, TABLE_2)),
-        headlines=(
-            Headline("Plans without a threshold", "plans", 3.25e6, at("ours", "off", "Plans"), fitted="the tasks"),
-            Headline("Plans within 0.2", "plans", 796e3, at("ours", "within 0.2", "Plans")),
-            Headline("within 0.05", "plans", 4465.0, at("ours", "within 0.05", "Plans")),
-            _nodes("within 0.1"),
-            _nodes("within 0.01"),
-        ),
-        status="same method, our input",
+_MAKERS = {
+    **capsys_motivation.MAKERS,
+    "Table 2": redrawn(NAME, "Table 2", TABLE_2_PANELS, columns("paper", TABLE_2_PANELS, TABLE_2)),
+    "Figure 7": _figure_7,
+    "Figure 8": redrawn(NAME, "Figure 8", PANELS_8, _PUBLISHED_8),
+    "Table 3": redrawn(NAME, "Table 3", TABLE_3_PANELS, columns("paper", TABLE_3_PANELS, _TABLE_3)),
+    **capsys_scaling.MAKERS,
+    "Figure 10a": _figure_10a,
+    "Figure 10b": redrawn(
+        NAME, "Figure 10b", (TUNING,), [TUNING.series("paper", (64, 1024), (1.16, 125.08), published=True)]
     ),
-    PaperFigure(
-        "Figure 7",
-        "Each query alone: CAPSys and Flink's strategies",
-        "CAPSys meets every target: 1.18 times the default's throughput and 1/11.8 of its back-pressure on Q1-sliding "
-        "on average; up to 6 and 5.5 times the throughput of default and evenly on Q5-aggregate (section 6.2.1).",
-        "4 workers of 8 slots that the plan of the least worst cost of CPU and state access just fills, ten draws of "
-        "each of Flink's strategies. Tuned CAPS also evens out the network, which nothing waits for here, so it misses "
-        "some targets by up to 3 %. Back-pressure is the share of records held back; Flink's is the share of time. The "
-        "engine has no latencies. The paper's losses have causes that it lacks too, so Flink loses less here.",
-        _figure_7,
-        CAPSYS_QUERIES,
-        headlines=(
-            Headline("Share of the target that CAPSys sustains", "%", 100.0, at(_TEN, "CAPSys", "Throughput")),
-            Headline("CAPSys, of the default", "times", 1.18, at(_TEN, "default, mean", "Gain"), _Q1),
-            Headline("Back-pressure, from the default to CAPSys", "change", 100 * (1 / 11.8 - 1), _RELIEF, _Q1),
-            _lowest("default", 6.0),
-            _lowest("evenly", 5.5),
-        ),
-    ),
-    PaperFigure(
-        "Figure 8",
-        "All six queries on one cluster of 144 slots",
-        "Only CAPSys meets all six targets, with low back-pressure; evenly meets one (Q2-join), default three "
-        "(section 6.2.2).",
-        "Recorded: 18 workers of 8 slots, as large as the plan of the least worst cost needs, and a quarter "
-        "larger, which is our choice; ten orders of submission. The engine has no latencies.",
-        redrawn(NAME, "Figure 8", PANELS_8, _PUBLISHED_8),
-        headlines=(
-            Headline("Targets that CAPSys meets", "targets", 6.0, _met("CAPSys")),
-            Headline("that the default meets", "targets", 3.0, _met("default")),
-            Headline("that evenly meets", "targets", 1.0, _met("evenly")),
-            Headline("CAPSys's highest back-pressure", "%", (0.0, 6.8), _highest, words="low"),
-            Headline("On workers a quarter larger CAPSys meets", "targets", 6.0, _ROOM, fitted="the spare quarter"),
-        ),
-    ),
-    PaperFigure(
-        "Table 3",
-        "CAPSys and ODRP (our reconstruction) on Q3-inf",
-        "Throughput, slots and decision time as drawn; the target is 4236 records/s (section 6.3).",
-        "Recorded. Fitted to this: the unit costs are such that CAPSys's published 27 slots run at 94 %, so its "
-        "row agrees by construction. ODRP is reconstructed from CAPSys's account of it, with weights of ours; its "
-        f"solver is stopped after {LIMIT_S:.0f} s with the plan of the highest score that it has, so that its "
-        "decision times here are that limit. The engine has no latencies.",
-        redrawn(NAME, "Table 3", TABLE_3_PANELS, columns("paper", TABLE_3_PANELS, _TABLE_3)),
-        headlines=(
-            _with("CAPSys", "Throughput", "records/s", 0, "the costs of the published tasks"),
-            *(_with(name, "Throughput", "records/s", 0) for name in list(_TABLE_3)[1:]),
-            *(_with(name, "Resources", "slots", 2) for name in list(_TABLE_3)[1:]),
-            _with("CAPSys", "Decision", "s", 3),
-        ),
-    ),
-    *capsys_scaling.FIGURES,
-    PaperFigure(
-        "Figure 10a",
-        "Time to the first plan within thresholds, by number of tasks",
-        "At most 100 ms on 20 threads, for 16 to 256 tasks of Q2-join (section 6.5.1).",
-        "The same search, compiled, on one core; measured when the figure is drawn, the proof that there is no "
-        "plan included.",
-        _figure_10a,
-        headlines=(Headline("Longest time to the first plan", "ms", (0.0, 100.0), _longest, words="at most 100 ms"),),
-        status="same method, our input",
-    ),
-    PaperFigure(
-        "Figure 10b",
-        "Time of the threshold tuning, by number of tasks",
-        "1.16 s for 64 tasks, 125.08 s for 1024, with 5 s for each probe (section 6.5.2).",
-        "Recorded on one core that had other work too; the paper has 20 threads. Q2-join in all slots, because the "
-        "paper does not name the query. As printed every probe is a search, which takes minutes above 256 tasks; "
-        "with bounds a linear programme refutes most thresholds that no plan can meet.",
-        redrawn(NAME, "Figure 10b", (TUNING,), [TUNING.series("paper", _TUNED_S, _TUNED_S.values(), published=True)]),
-        headlines=(
-            Headline("Tuning for 64 tasks", "s", _TUNED_S[64], at("as printed", 64)),
-            Headline("with our bounds for 1024 tasks", "s", _TUNED_S[1024], at(BOUNDED, 1024)),
-        ),
-        status="same method, our input",
-    ),
+}
+_READERS = {
+    **capsys_motivation.READERS,
+    **capsys_scaling.READERS,
+    "met": _met,
+    "highest": lambda made, name, panel: max(made.named(name, panel).values),
+    "longest": lambda made: max(max(one.values) for one in made.series if not one.published),
+}
+PAPER = Paper(
+    NAME,
+    "CAPSys: Contention-aware task placement for data stream processing (EuroSys '25)",
+    read_figures(NAME, _MAKERS, _READERS),
 )
-PAPER = Paper(NAME, "CAPSys: Contention-aware task placement for data stream processing (EuroSys '25)", _FIGURES)

@@ -7,8 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from workbench.arrays import Floats, Ints
-from workbench.papers.figure import Panel, PaperFigure, Reproduction
-from workbench.papers.headline import MORE, Headline, Reader, at, change
+from workbench.papers.figure import Panel, Reproduction
 from workbench.placement import ONE_GBIT, TEN_GBIT, PlacementProblem, calibrated_worker, simulated, trace_search
 from workbench.simulation import ProfiledQuery, capsys_query
 
@@ -25,7 +24,7 @@ _MOTIVATION: Mapping[str, Mapping[str, int]] = {  # tasks on 16 slots (the artef
     "Q3-inf": {"source": 3, "transform": 5, "compress": 3, "inference": 4, "sink": 1},
 }
 _HUNGRY = {"Q1-sliding": "sliding window", "Q2-join": "window join", "Q3-inf": "inference"}
-_Q1, _MET, _MEAN, _MOST_NODES = "Q1-sliding", 0.999, "ours, mean of the plans", 1_000_000
+_MET, _MEAN, _MOST_NODES = 0.999, "ours, mean of the plans", 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +102,6 @@ _CASES: Mapping[str, tuple[str, tuple[str, ...], float, float | None, tuple[floa
     ),
 }
 """Query, operators, network, and the published throughput (%) of the contended plans and back-pressure (%)."""
-_TITLES = tuple(_CASES)
 
 
 def _figure_3(_: str) -> Reproduction:
@@ -132,23 +130,6 @@ def _figure_3(_: str) -> Reproduction:
     return Reproduction(tuple(panels), tuple(series))
 
 
-def _contended(title: str) -> Reader:
-    """Read the last value of a panel: that of the most contended plans."""
-    return lambda made: made.named(_MEAN, title).values[-1]
-
-
-def _cost(panel: str) -> Reader:
-    """Compare the twentieth of the plans with the lowest cost with that of the highest."""
-
-    def read(made: Reproduction) -> float:
-        plans = made.named("plans", f"{panel} cost")
-        costs, shares = np.array(plans.x, dtype=float), np.array(plans.values)
-        low, high = np.quantile(costs, (0.05, 0.95))
-        return float(shares[costs <= low].mean() / shares[costs >= high].mean())
-
-    return read
-
-
 def _figure_5(name: str) -> Reproduction:
     tried = motivation(name)
     costs = np.array([tuple(tried.problem.cost(plan)) for plan in tried.plans])
@@ -161,62 +142,22 @@ def _figure_5(name: str) -> Reproduction:
     return Reproduction(panels, tuple(one.series("plans", column.tolist(), 100 * tried.shares) for one, column in both))
 
 
-def _lost(case: int) -> Reader:
-    return lambda made: _contended(_TITLES[case])(made) - 100
+def _contended(made: Reproduction, title: str) -> float:
+    """Read the last value of a panel: that of the most contended plans."""
+    return made.named(_MEAN, title).values[-1]
 
 
-_MEET = at("ours", "meet the target", "Plans")
-_FIRST, _LAST = (at("ours", label, "Throughput") for label in ("P1", "P6"))
-_HELD = (
-    "Our back-pressure is the share of the offered records that the sources hold back; Flink's is the share of time in "
-    "which a source is stopped."
-)
-FIGURES = (
-    PaperFigure(
-        "Figure 2",
-        "Throughput of the three best and worst placements of a query",
-        "Of 80 plans of Q1-sliding 3 meet the target; P1 sustains 14k records/s with 6.8 % back-pressure, P6 9k "
-        "with 86.4 % (section 3.2). There are 665 plans of Q2-join and 950 of Q3-inf (section 3.3).",
-        f"Every plan in the fluid engine, on 4 workers of 4 slots. {_HELD}",
-        _figure_2,
-        tuple(_MOTIVATION),
-        headlines=(
-            Headline("Plans of Q1-sliding that meet the target", "plans", 3.0, _MEET, _Q1),
-            Headline("P6, compared with P1", "change", 100 * (9 / 14 - 1), change(_FIRST, _LAST), _Q1),
-            Headline("back-pressure of P1", "%", 6.8, at("ours", "P1", "Back-pressure"), _Q1),
-            Headline("of P6", "%", 86.4, at("ours", "P6", "Back-pressure"), _Q1),
-            Headline("Plans of Q2-join", "plans", 665.0, at("ours", "all", "Plans"), "Q2-join"),
-            Headline("Plans of Q3-inf", "plans", 950.0, at("ours", "all", "Plans"), "Q3-inf"),
-        ),
-    ),
-    PaperFigure(
-        "Figure 3",
-        "What co-locating resource-hungry tasks costs, by resource",
-        "3a: plans that spread the inference tasks are faster. 3b: 110k records/s falls to 91k. 3c: 1555 falls to "
-        "1185 (section 3.3).",
-        "The mean of all plans by how many such tasks share a worker; the paper chose nine plans by hand. 3b loses "
-        "42 % here and 17 % in the paper: the disk's contention is all there is in the engine. " + _HELD,
-        _figure_3,
-        headlines=(
-            Headline("3a, from spread to co-located", "change", (-100.0, 0.0), _lost(0)),
-            Headline("3b", "change", 100 * (91 / 110 - 1), _lost(1)),
-            Headline("3c", "change", 100 * (1185 / 1555 - 1), _lost(2)),
-            Headline("back-pressure of 3b, co-located", "%", 32.0, _contended(f"{_TITLES[1]}, back-pressure")),
-            Headline("of 3c", "%", 37.0, _contended(f"{_TITLES[2]}, back-pressure")),
-        ),
-    ),
-    PaperFigure(
-        "Figure 5",
-        "Cost of a plan against its throughput",
-        "Thresholds of the costs separate the fast plans of Q1-sliding; its network cost is not dominant "
-        "(section 4.4.1).",
-        "All plans, the same costs (equations 4 to 8), throughput in the fluid engine.",
-        _figure_5,
-        tuple(_MOTIVATION),
-        headlines=(
-            Headline("Plans of lowest CPU cost, compared with the highest", "times", MORE, _cost("CPU"), _Q1),
-            Headline("of lowest state cost", "times", MORE, _cost("State access"), _Q1),
-            Headline("of lowest network cost", "times", (0.9, 1.1), _cost("Network"), _Q1, words="not dominant"),
-        ),
-    ),
-)
+def _of_cheap(made: Reproduction, cost: str) -> float:
+    """Compare the twentieth of the plans with the lowest cost with that of the highest."""
+    plans = made.named("plans", f"{cost} cost")
+    costs, shares = np.array(plans.x, dtype=float), np.array(plans.values)
+    low, high = np.quantile(costs, (0.05, 0.95))
+    return float(shares[costs <= low].mean() / shares[costs >= high].mean())
+
+
+MAKERS = {"Figure 2": _figure_2, "Figure 3": _figure_3, "Figure 5": _figure_5}
+READERS = {
+    "contended": _contended,
+    "lost": lambda made, title: _contended(made, title) - 100,
+    "of cheap plans": _of_cheap,
+}

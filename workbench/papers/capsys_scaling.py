@@ -9,8 +9,7 @@ that only inference uses.
 import math
 from collections.abc import Mapping, Sequence
 
-from workbench.papers.figure import Panel, PaperFigure, Reproduction, Series
-from workbench.papers.headline import LESS, Headline, at, ratio
+from workbench.papers.figure import Panel, Reproduction, Series
 from workbench.papers.recorded import redrawn
 
 _TOGETHER = 1.5  # times the rate of one inference task, for two on a worker: ours, not the paper's
@@ -58,68 +57,18 @@ _AT_TARGET = Panel("Target met", "Strategy", "Time at 99 % of the rate or more (
 PANELS_9 = (_RATE_OVER_TIME, _TASKS_OVER_TIME, _DECISIONS, _TOO_MANY, _AT_TARGET)
 _MINUTES = tuple(float(minute) for minute in range(1, 121))
 _OFFERED = tuple(2880.0 if (minute - 0.5) % 40 < 20 else 720.0 for minute in _MINUTES)
-_PLAIN, _ASSUMED = CASES
-_WITHOUT, _WITH = (f"{word} our factor of {_TOGETHER:g}" for word in ("without", "with"))
-_OURS = "the factor, an assumption"
-_FACTOR = f"Our factor: two inference tasks on a worker get {_TOGETHER:g} times the rate of one."
 
 
-def _right(what: str, strategy: str, case: str = _PLAIN) -> Headline:
-    return Headline(
-        what,
-        "cells",
-        float(sum(map(sum, _TABLE_4[strategy]))),
-        lambda made: float(right([one for one in made.series if not one.published], strategy, case)),
-        fitted=_OURS if case else "",
-    )
+def _more(made: Reproduction, strategy: str) -> float:
+    decided = made.named("ours", _DECISIONS.title)
+    return decided.at(strategy) - decided.at("CAPSys")
 
 
-def _met(what: str, case: str) -> Headline:
-    """Compare the times at the target with Evenly and with CAPSys."""
-    read = ratio(*(at(f"ours{case}", strategy, _AT_TARGET.title) for strategy in ("Evenly", "CAPSys")))
-    return Headline(what, "times", LESS, read, fitted=_OURS if case else "")
-
-
-def _more(strategy: str) -> Headline:
-    def read(made: Reproduction) -> float:
-        decided = made.named("ours", _DECISIONS.title)
-        return decided.at(strategy) - decided.at("CAPSys")
-
-    return Headline(f"decisions more with {strategy}", "decisions", (1.0, 8.0), read, words="up to 8")
-
-
-FIGURES = (
-    PaperFigure(
-        "Table 4",
-        "Whether DS2 meets the target with the right resources, by placement strategy",
-        "CAPSys is right in every step; Default misses the target in steps 1 to 3 and takes too many slots in 2 and 3; "
-        "Evenly takes too many from step 2 and misses the target from step 3 (section 6.4.1).",
-        f"Recorded, {SEEDS} runs of each of Flink's strategies; unit costs are fitted to Table 3. CAPSys tunes as its "
-        "artefact does, with ceilings of 0.07, 0.07 and 0.5; as section 5.2 reads, without ceilings, it begins at a "
-        "network threshold of 0 where one worker has slots for all tasks, and ends with one for the CPU that prunes "
-        "nothing. Eight slots share four cores here, so spread tasks hardly contend, and eight busy tasks halve each "
-        f"other. {_FACTOR}",
-        redrawn("capsys", "Table 4", PANELS_4, _PUBLISHED_4),
-        headlines=(
-            _right(f"Cells of eight that are right with Evenly, all of them only {_WITHOUT}", "Evenly"),
-            _right(_WITH, "Evenly", _ASSUMED),
-            _right("right with Default", "Default"),
-            _right("with CAPSys", "CAPSys"),
-        ),
-    ),
-    PaperFigure(
-        "Figure 9",
-        "Convergence of DS2 under a changing rate, by placement strategy",
-        "CAPSys mostly converges in one step and always meets the target; the others need up to eight more decisions "
-        "and up to four slots too many (section 6.4.2).",
-        "Recorded, one run of each, means of a minute; unit costs are fitted to Table 3. It begins with one task each. "
-        f"Default takes up to 17 tasks too many, in the paper up to four. {_FACTOR}",
-        redrawn("capsys", "Figure 9", PANELS_9, [_RATE_OVER_TIME.series("target", _MINUTES, _OFFERED)]),
-        headlines=(
-            _met(f"Time at the target with Evenly, of that with CAPSys, alike only {_WITHOUT}", _PLAIN),
-            _met(_WITH, _ASSUMED),
-            _more("Evenly"),
-            _more("Default"),
-        ),
-    ),
-)
+MAKERS = {
+    "Table 4": redrawn("capsys", "Table 4", PANELS_4, _PUBLISHED_4),
+    "Figure 9": redrawn("capsys", "Figure 9", PANELS_9, [_RATE_OVER_TIME.series("target", _MINUTES, _OFFERED)]),
+}
+READERS = {
+    "right": lambda made, *cells: float(right([one for one in made.series if not one.published], *cells)),
+    "decisions more": _more,
+}

@@ -5,7 +5,8 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from workbench import units
 
@@ -16,7 +17,6 @@ Reader = Callable[["Reproduction"], float]
 Verdict = Literal["agrees", "size differs", "sign differs", "fitted", "not here"]
 CLOSE, POINTS = 0.10, (1.0, 3.0)
 """What still agrees: a tenth of the published number, which of a percentage is at least one point and at most three."""
-MORE, LESS = (1.0, math.inf), (0.0, 1.0)  # of ratios
 _PERCENT = ("%", "change")
 _EVEN: Mapping[str, float] = {"change": 0.0, "times": 1.0}
 
@@ -119,24 +119,28 @@ class Compared:
         return "size differs", f"{head.written(off)} {more}"
 
 
-def at(name: str, x: float | str, panel: str | None = None) -> Reader:
-    """Read the value at `x` of the series `name`."""
-    return lambda made: made.named(name, panel).at(x)
+def reader(spec: Any, own: Mapping[str, Callable[..., float]] = MappingProxyType({})) -> Reader:  # noqa: ANN401 - TOML
+    """Return what reads a number from a figure.
 
+    ``[series, x]`` or ``[series, x, panel]`` is the value at `x`, ``{mean = [series]}`` the mean of a series. Of two
+    such numbers, ``{ratio = [above, below]}`` is one in terms of the other, and ``{change = [before, after]}`` by how
+    much it differs, %. Any other name is that of one of `own`, called with the figure and the arguments.
+    """
 
-def mean(name: str) -> Reader:
-    """Read the mean of the series `name`."""
-    return lambda made: statistics.fmean(made.named(name).values)
+    def read(made: "Reproduction") -> float:
+        match spec:
+            case [name, x, *panel]:
+                return made.named(name, *panel).at(x)
+            case {"mean": [name]}:
+                return statistics.fmean(made.named(name).values)
+            case {"ratio": [above, below]}:
+                return reader(above, own)(made) / reader(below, own)(made)
+            case {"change": [before, after]}:
+                return 100 * (reader(after, own)(made) / reader(before, own)(made) - 1)
+        ((name, arguments),) = spec.items()
+        return own[name](made, *arguments)
 
-
-def ratio(above: Reader, below: Reader) -> Reader:
-    """Read one number in terms of another."""
-    return lambda made: above(made) / below(made)
-
-
-def change(before: Reader, after: Reader) -> Reader:
-    """Read by how much one number differs from another, %."""
-    return lambda made: 100 * (after(made) / before(made) - 1)
+    return read
 
 
 def counted(found: Iterable[Compared]) -> dict[Verdict, int]:

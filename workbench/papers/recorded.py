@@ -1,11 +1,17 @@
-"""Results that take minutes, kept in ``data/papers``: one row per point, written by ``benchmarks/papers.py``."""
+"""What ``data/papers`` keeps of each paper: its figures with what it says of them, and our results that take minutes.
+
+Results have one row per point, and are written by ``benchmarks/papers.py``.
+"""
 
 import csv
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from workbench.errors import WorkbenchError
-from workbench.papers.figure import Number, Panel, Reproduction, Series
+from workbench.papers.figure import Number, Panel, PaperFigure, Reproduction, Series
+from workbench.papers.headline import Headline, reader
 
 FOLDER = Path(__file__).resolve().parents[2] / "data"
 
@@ -20,6 +26,41 @@ def rows(path: Path) -> list[dict[str, str]]:
             f"{path} cannot be read ({error.strerror}); the package was installed without its repository. "
             "Next step: clone the repository and install it with 'pip install -e .' there."
         ) from error
+
+
+def read_figures(
+    paper: str,
+    makers: Mapping[str, Callable[[str], Reproduction]],
+    own: Mapping[str, Callable[..., float]] = MappingProxyType({}),
+    derived: Mapping[str, Iterable[Headline]] = MappingProxyType({}),
+) -> tuple[PaperFigure, ...]:
+    """Read the figures of a paper; there are none if the package was installed without its repository.
+
+    Parameters
+    ----------
+    makers
+        What makes ours, by number.
+    own
+        Readers that the paper's headlines name, see `reader`.
+    derived
+        Further headlines, which follow from tables, by number.
+    """
+    try:
+        text = (FOLDER / "papers" / f"{paper}.toml").read_text(encoding="utf-8")
+    except OSError:
+        return ()
+    figures = []
+    for one in tomllib.loads(text)["figures"]:
+        number, headlines = one["number"], []
+        for row in one.pop("headlines", ()):
+            if isinstance(row["published"], list):
+                row["published"] = tuple(row["published"])
+            if "ours" in row:
+                row["ours"] = reader(row["ours"], own)
+            headlines.append(Headline(**row))
+        one["inputs"] = tuple(one.get("inputs", ()))
+        figures.append(PaperFigure(**one, make=makers.get(number), headlines=(*headlines, *derived.get(number, ()))))
+    return tuple(figures)
 
 
 def recorded(paper: str, number: str, chosen: str = "") -> tuple[Series, ...]:
