@@ -1,10 +1,11 @@
 """The figures of the five papers next to ours: the list, what the papers say of them, and how to make them.
 
-One module per paper. A figure is data (`Reproduction`); `workbench.views.paper_cards` draws it. Modules whose figures
-are recorded are offered to the runs behind them (``benchmarks/papers.py``).
+The list is in ``data/papers``, with results that take minutes; the module of a paper makes the other figures. A figure
+is data (`Reproduction`); `workbench.views.paper_cards` draws it. Two modules are offered to the runs behind recorded
+figures (``benchmarks/papers.py``).
 """
 
-from workbench.papers import capsys, capsys_motivation, capsys_scaling, elasticutor, streambed
+from workbench.papers import capsys, capsys_motivation, streambed
 from workbench.papers.catalogue import PAPERS, find_paper
 from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction, Series, Status
 from workbench.papers.group_optimum import optimal_allocation, reallocate

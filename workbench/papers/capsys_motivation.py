@@ -1,6 +1,6 @@
 """CAPSys's Figures 2, 3 and 5: what every plan of a small query sustains (sections 3 and 4.4)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -156,7 +156,7 @@ def _of_cheap(made: Reproduction, cost: str) -> float:
 
 
 MAKERS = {"Figure 2": _figure_2, "Figure 3": _figure_3, "Figure 5": _figure_5}
-READERS = {
+READERS: Mapping[str, Callable[..., float]] = {
     "contended": _contended,
     "lost": lambda made, title: _contended(made, title) - 100,
     "of cheap plans": _of_cheap,

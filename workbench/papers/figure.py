@@ -113,6 +113,7 @@ class PaperFigure:
     # publish all of its input. ``"simulated"``: in a simulation in place of the paper's cluster. ``"not here,
     # because"``: there is none of ours, for the reason in `how`
     status: Status = "simulated"
+    panels: tuple[Panel, ...] = ()  # of one that is drawn from recorded results
 
     def reproduce(self, chosen: str | None = None) -> Reproduction:
         """Make the figure for the chosen input, the usual one by default.

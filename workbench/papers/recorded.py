@@ -4,8 +4,10 @@ Results have one row per point, and are written by ``benchmarks/papers.py``.
 """
 
 import csv
+import math
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -39,11 +41,11 @@ def read_figures(
     Parameters
     ----------
     makers
-        What makes ours, by number.
+        What makes ours, by number, of figures that are not drawn from recorded results.
     own
         Readers that the paper's headlines name, see `reader`.
     derived
-        Further headlines, which follow from tables, by number.
+        Further headlines, which follow from tables, by number; not read where there are no figures.
     """
     try:
         text = (FOLDER / "papers" / f"{paper}.toml").read_text(encoding="utf-8")
@@ -58,9 +60,30 @@ def read_figures(
             if "ours" in row:
                 row["ours"] = reader(row["ours"], own)
             headlines.append(Headline(**row))
+        panels = tuple(Panel(**row) for row in one.pop("panels", ()))
+        published = tuple(
+            Series(row["panel"], row["name"], tuple(row["x"]), tuple(map(_or_none, row["y"])), published=True)
+            for row in one.pop("published", ())
+        )
+        of = one.pop("recorded", number)  # the figure whose results it shows
+        make = partial(_redrawn, paper, of, panels, published) if panels else makers.get(number)
         one["inputs"] = tuple(one.get("inputs", ()))
-        figures.append(PaperFigure(**one, make=makers.get(number), headlines=(*headlines, *derived.get(number, ()))))
+        headlines += derived.get(number, ())
+        figures.append(PaperFigure(**one, make=make, headlines=tuple(headlines), panels=panels))
     return tuple(figures)
+
+
+def _or_none(value: float) -> Number:
+    return None if math.isnan(value) else value
+
+
+def _redrawn(
+    paper: str, number: str, panels: tuple[Panel, ...], published: tuple[Series, ...], chosen: str
+) -> Reproduction:
+    """Make a figure of what is recorded in these panels, next to the paper's series."""
+    titles = {panel.title for panel in panels}
+    ours = (one for one in recorded(paper, number, chosen) if one.panel in titles)
+    return Reproduction(panels, (*published, *ours))
 
 
 def recorded(paper: str, number: str, chosen: str = "") -> tuple[Series, ...]:
@@ -81,19 +104,6 @@ def recorded(paper: str, number: str, chosen: str = "") -> tuple[Series, ...]:
         y, low, high = (_column(points, column) for column in ("y", "low", "high"))
         series.append(Series(panel, name, tuple(_place(row["x"]) for row in points), y, low, high))
     return tuple(series)
-
-
-def redrawn(
-    paper: str, number: str, panels: Sequence[Panel], published: Iterable[Series] = ()
-) -> Callable[[str], Reproduction]:
-    """Make a figure of what is recorded in these panels, next to the paper's series."""
-    titles, paper_series = {panel.title for panel in panels}, tuple(published)
-
-    def make(chosen: str) -> Reproduction:
-        ours = (one for one in recorded(paper, number, chosen) if one.panel in titles)
-        return Reproduction(tuple(panels), (*paper_series, *ours))
-
-    return make
 
 
 def _column(points: Sequence[Mapping[str, str]], column: str) -> tuple[Number, ...]:
