@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
-from workbench.papers import PAPERS, capsys, capsys_motivation
+from workbench.papers import PAPERS, capsys
 from workbench.placement import (
     CEILINGS,
     ODRP_SETTINGS,
@@ -84,7 +84,7 @@ def _columns(number, rows):
 def table_2(_):
     query = capsys_query("Q3-inf")
     tasks = dict(zip(query.tasks, (6, 10, 8, 4, 4), strict=True))  # 32 tasks with as many plans as the paper has
-    problem = capsys_motivation.placed(query, 8, 4, tasks)
+    problem = capsys.placed(query, 8, 4, tasks)
     rows = {}
     for limit in (None, 0.5, 0.2, 0.1, 0.05, 0.03, 0.01):
         limits = None if limit is None else CostVector(cpu=limit)
@@ -94,7 +94,7 @@ def table_2(_):
 
 
 def figure_8(_):
-    queries = {name: capsys_motivation.placed(capsys_query(name), 18, 8) for name in CAPSYS_QUERIES}
+    queries = {name: capsys.placed(capsys_query(name), 18, 8) for name in CAPSYS_QUERIES}
     targets = {name: capsys_query(name).rate for name in CAPSYS_QUERIES}
     together = PlacementProblem.together(queries)
     least = calibrated_worker(together)

@@ -5,10 +5,19 @@ is data (`Reproduction`); `workbench.views.paper_cards` draws it. Two modules ar
 figures (``benchmarks/papers.py``).
 """
 
-from workbench.papers import capsys, capsys_motivation, streambed
+from workbench.papers import capsys, streambed
 from workbench.papers.catalogue import PAPERS, find_paper
-from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction, Series, Status
+from workbench.papers.figure import (
+    Compared,
+    Headline,
+    Panel,
+    Paper,
+    PaperFigure,
+    Reproduction,
+    Series,
+    Status,
+    counted,
+)
 from workbench.papers.group_optimum import optimal_allocation, reallocate
 from workbench.papers.groups import four_groups, random_jobs
-from workbench.papers.headline import Compared, Headline, counted
 from workbench.papers.recorded import FOLDER, recorded

@@ -18,8 +18,7 @@ from itertools import chain, pairwise
 from typing import NamedTuple
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
-from workbench.papers.figure import Panel, Paper, Reproduction
-from workbench.papers.headline import Headline, Reader, reader
+from workbench.papers.figure import Headline, Panel, Paper, Reader, Reproduction, reader
 from workbench.papers.recorded import read_figures
 from workbench.scaling import JUSTIN, AnyPolicy, Decision, Ds2Policy, JustinPolicy, JustinVariant, Timeline, replay
 from workbench.simulation import OperatorModel, QueryModel, RateTrace, StateModel

@@ -12,8 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from workbench.errors import WorkbenchError
-from workbench.papers.figure import Number, Panel, PaperFigure, Reproduction, Series
-from workbench.papers.headline import Headline, reader
+from workbench.papers.figure import Headline, Number, Panel, PaperFigure, Reproduction, Series, reader
 
 FOLDER = Path(__file__).resolve().parents[2] / "data"
 
