@@ -61,7 +61,13 @@ def read_figures(
             headlines.append(Headline(**row))
         panels = tuple(Panel(**row) for row in one.pop("panels", ()))
         published = tuple(
-            Series(row["panel"], row["name"], tuple(row["x"]), tuple(map(_or_none, row["y"])), published=True)
+            Series(
+                row["panel"],
+                row["name"],
+                tuple(row["x"]),
+                tuple(None if math.isnan(y) else y for y in row["y"]),
+                published=True,
+            )
             for row in one.pop("published", ())
         )
         of = one.pop("recorded", number)  # the figure whose results it shows
@@ -70,10 +76,6 @@ def read_figures(
         headlines += derived.get(number, ())
         figures.append(PaperFigure(**one, make=make, headlines=tuple(headlines), panels=panels))
     return tuple(figures)
-
-
-def _or_none(value: float) -> Number:
-    return None if math.isnan(value) else value
 
 
 def _redrawn(
