@@ -69,6 +69,9 @@ _PLACING = {
 _RATES = (720.0, 1440.0, 2880.0, 1440.0, 720.0)
 _EVERY_S, _PERIOD_S = 60, 1200
 _LIMIT_S, _SEEDS = 30.0, 5  # of a solver; runs of each of Flink's strategies
+_SIZES = (1.0, 1.25)  # times the workers that the most even plan of all six queries just fills
+_CASES = {"": math.inf, ", if two inference tasks get 1.5 times the rate of one (our assumption)": 1.5}
+"""By the ending of a panel's title: times the rate of one inference task that two on a worker get at most."""
 
 
 def _panels(number):
@@ -99,7 +102,7 @@ def figure_8(_):
     together = PlacementProblem.together(queries)
     least = calibrated_worker(together)
     draw = {label: partial(query_by_query, queries, one) for label, one in capsys.FLINK.items()}
-    for place, size in enumerate(capsys.SIZES.values()):
+    for place, size in enumerate(_SIZES):
         worker = Worker(size * least.cpus, size * least.io_bytes_per_s, least.net_bytes_per_s)
         for label, drawn in capsys.drawn_plans(together, worker, draw).items():
             outcomes = [shared(queries, targets, counts, worker) for counts in drawn]
@@ -199,7 +202,7 @@ def _accuracy(strategy, seed, together):
 
 def table_4(_):
     steps = [f"{strategy} {step}" for strategy in _PLACING for step in range(1, 5)]
-    for case, together in enumerate(capsys.CASES.values()):
+    for case, together in enumerate(_CASES.values()):
         shares = []
         for strategy, name in _PLACING.items():
             seeds = [0] if name in {"caps", "optimum"} else range(_SEEDS)
@@ -217,7 +220,7 @@ def figure_9(_):
     rate_over_time, tasks_over_time, decisions, too_many, at_target = _panels("Figure 9")
     minutes = [float(minute) for minute in range(1, len(periods) * _PERIOD_S // _EVERY_S + 1)]
     yield rate_over_time.series("target", minutes, np.repeat(periods, _PERIOD_S // _EVERY_S))
-    for case, together in capsys.CASES.items():
+    for case, together in _CASES.items():
         counted = {decisions: [], too_many: [], at_target: []}
         for strategy in _PLACING:
             policy = _controller(Ds2Policy(AutoscalerSettings()), strategy, 0, together)

@@ -5,8 +5,10 @@ is data (`Reproduction`); `workbench.views.paper_cards` draws it. Two modules ar
 figures (``benchmarks/papers.py``).
 """
 
-from workbench.papers import capsys, streambed
-from workbench.papers.catalogue import PAPERS, find_paper
+from collections.abc import Mapping
+
+from workbench.errors import WorkbenchError
+from workbench.papers import capsys, elasticutor, groups, justin, streambed
 from workbench.papers.figure import (
     Compared,
     Headline,
@@ -21,3 +23,15 @@ from workbench.papers.figure import (
 from workbench.papers.group_optimum import optimal_allocation, reallocate
 from workbench.papers.groups import four_groups, random_jobs
 from workbench.papers.recorded import FOLDER, recorded
+
+PAPERS: Mapping[str, Paper] = {
+    one.name: one for one in (streambed.PAPER, capsys.PAPER, justin.PAPER, elasticutor.PAPER, groups.PAPER)
+}
+"""The papers by name."""
+
+
+def find_paper(name: str) -> Paper:
+    """Return a paper by its name, one of `PAPERS`. Raises `WorkbenchError` when there is none."""
+    if name not in PAPERS:
+        raise WorkbenchError(f"There is no paper {name!r}; use one of {', '.join(PAPERS)}.")
+    return PAPERS[name]

@@ -9,7 +9,6 @@ have runs in which two inference tasks of a worker together get at most 1.5 time
 ours, modelled as a resource of the worker that only inference uses.
 """
 
-import math
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,10 +39,6 @@ from workbench.simulation import ProfiledQuery, Worker, capsys_query
 
 NAME = "capsys"
 FLINK: Mapping[str, Callable[..., Ints]] = {"default": flink_default, "evenly": flink_evenly}
-SIZES = {"": 1.0, ", workers 1.25 times as large (our choice)": 1.25}
-"""By the ending of a panel's title: times the workers that the most even plan of all six queries just fills."""
-CASES = {"": math.inf, ", if two inference tasks get 1.5 times the rate of one (our assumption)": 1.5}
-"""By the ending of a panel's title: times the rate of one inference task that two on a worker get at most."""
 _DRAWS = 10
 
 
@@ -277,12 +272,12 @@ def _scaled(tasks: Mapping[str, int], slots: int) -> dict[str, int]:
 
 
 def _met(made: Reproduction, label: str, size: str = "") -> float:
-    """Count the targets of Figure 8 that a strategy meets on workers of one of `SIZES`."""
+    """Count the targets of Figure 8 that a strategy meets; `size` is the ending of a panel's title."""
     return float(sum(value >= 99 for value in made.named(label, f"Throughput{size}").values))
 
 
 def right(ours: Iterable[Series], strategy: str, case: str = "") -> int:
-    """Count the cells of a strategy in Table 4, of eight, that are right in every run; `case` is one of `CASES`."""
+    """Count the cells of a strategy in Table 4, of eight, right in every run; `case` is a panel's ending."""
     panels, steps = {f"Throughput met{case}", f"Resources right{case}"}, [f"{strategy} {step}" for step in range(1, 5)]
     return sum(one.at(step) == 100 for one in ours if one.panel in panels for step in steps)
 
