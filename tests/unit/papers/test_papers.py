@@ -128,6 +128,16 @@ def test_a_range_is_said_in_words_where_it_is_a_sign(unit, published, said):
     assert Headline("Rate", unit, published).said == said
 
 
+def test_the_named_queries_and_jobs_can_be_chosen():
+    assert {name: set(paper.inputs) for name, paper in PAPERS.items()} == {
+        "streambed": {"q1", "q2", "q5", "q8", "q11"},
+        "capsys": {"Q1-sliding", "Q2-join", "Q3-inf", "Q4-join", "Q5-aggregate", "Q6-session"},
+        "justin": {"q1", "q3", "q5", "q8", "q11"},
+        "elasticutor": {"default", "data-intensive", "highly dynamic"},
+        "groups": {"Twitter trending topics", "Bargain detection"},
+    }
+
+
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
