@@ -52,7 +52,7 @@ def read_figures(
         return ()
     figures = []
     for one in tomllib.loads(text)["figures"]:
-        number, headlines = one["number"], []
+        number, headlines = one["number"], list[Headline]()
         for row in one.pop("headlines", ()):
             if isinstance(row["published"], list):
                 row["published"] = tuple(row["published"])

@@ -47,7 +47,8 @@ class CoreProblem:
 def greedy(problem: CoreProblem, threshold: float) -> Ints | None:
     """Return cores [node][executor], or None if an executor finds no core (FAIL): phi is too low."""
     intensive, home = np.array(problem.intensive(threshold)), np.asarray(problem.local_node)
-    available, required, state = map(np.asarray, (problem.node_cores, problem.required, problem.state_bytes))
+    available, required = np.asarray(problem.node_cores), np.asarray(problem.required)
+    state = np.asarray(problem.state_bytes)
     away = np.arange(len(available))[:, None] != home
     cores = np.where(intensive & away, 0, problem.current)  # locality first: these are released
     while True:
