@@ -204,7 +204,6 @@ def figure_19(_):
         yield panel.series("ours", _EXCHANGE, values)
 
 
-
 def table_3(_):
     """Throughput of the exchange's operator over nodes, records/s, and as % of that on 8 nodes."""
     nodes = (8, 16, 32)
