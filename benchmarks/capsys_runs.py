@@ -1,11 +1,11 @@
 """The runs behind CAPSys's recorded tables and figures (EuroSys '25), in the fluid engine.
 
-``papers.py`` records them, and `workbench.papers.capsys` draws what is recorded. The unit costs of Tables 3 and 4 and
-Figure 9 are fitted: such that the slots CAPSys gives Q3-inf at 4236 records/s (27 in Table 3, split into 6, 9, 6, 5 and
-1 here) run at 94 % of what a task can do. For Table 4 and Figure 9 the paper does not say how many workers run; here it
-is six of 4 cores and 8 slots (r5d.xlarge), which suffice for every rate if the load is balanced. Tasks of one worker
-slow each other because eight slots share four cores. The strategies differ in placement alone; DS2's activation is
-90 s, its interval 5 s. The paper shows one run each; Flink's strategies are random, so Table 4 has several.
+``papers.py`` records them, and ``data/papers/capsys.toml`` says how they are drawn. The unit costs of Tables 3 and 4
+and Figure 9 are fitted: such that the slots CAPSys gives Q3-inf at 4236 records/s (27 in Table 3, split into 6, 9, 6, 5
+and 1 here) run at 94 % of what a task can do. For Table 4 and Figure 9 the paper does not say how many workers run;
+here it is six of 4 cores and 8 slots (r5d.xlarge), which suffice for every rate if the load is balanced. Tasks of one
+worker slow each other because eight slots share four cores. The strategies differ in placement alone; DS2's activation
+is 90 s, its interval 5 s. The paper shows one run each; Flink's strategies are random, so Table 4 has several.
 """
 
 import math
@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
-from workbench.papers import capsys, capsys_motivation, capsys_scaling
+from workbench.papers import PAPERS, capsys
 from workbench.placement import (
     CEILINGS,
     ODRP_SETTINGS,
@@ -68,33 +68,47 @@ _PLACING = {
 """CAPSys tunes as its artefact does, which begins with ceilings, and as section 5.2 reads."""
 _RATES = (720.0, 1440.0, 2880.0, 1440.0, 720.0)
 _EVERY_S, _PERIOD_S = 60, 1200
+_LIMIT_S, _SEEDS = 30.0, 5  # of a solver; runs of each of Flink's strategies
+_SIZES = (1.0, 1.25)  # times the workers that the most even plan of all six queries just fills
+_CASES = {"": math.inf, ", if two inference tasks get 1.5 times the rate of one (our assumption)": 1.5}
+"""By the ending of a panel's title: times the rate of one inference task that two on a worker get at most."""
+
+
+def _panels(number):
+    return PAPERS["capsys"].figure(number).panels
+
+
+def _columns(number, rows):
+    """One series for each column of a table; where a logarithm is drawn, 0 is none."""
+    for panel, values in zip(_panels(number), zip(*rows.values(), strict=True), strict=True):
+        yield panel.series("ours", rows, (one or (None if panel.log_y else 0.0) for one in values))
 
 
 def table_2(_):
     query = capsys_query("Q3-inf")
     tasks = dict(zip(query.tasks, (6, 10, 8, 4, 4), strict=True))  # 32 tasks with as many plans as the paper has
-    problem = capsys_motivation.placed(query, 8, 4, tasks)
+    problem = capsys.placed(query, 8, 4, tasks)
     rows = {}
-    for limit in capsys.TABLE_2:
-        limits = None if limit == "off" else CostVector(cpu=float(limit.removeprefix("within ")))
+    for limit in (None, 0.5, 0.2, 0.1, 0.05, 0.03, 0.01):
+        limits = None if limit is None else CostVector(cpu=limit)
         plain, reordered = (search(problem, limits, reorder=reorder) for reorder in (False, True))
-        rows[limit] = (plain.count, plain.nodes, reordered.nodes)
-    yield from capsys.columns("ours", capsys.TABLE_2_PANELS, rows)
+        rows["off" if limit is None else f"within {limit:g}"] = (plain.count, plain.nodes, reordered.nodes)
+    yield from _columns("Table 2", rows)
 
 
 def figure_8(_):
-    queries = {name: capsys_motivation.placed(capsys_query(name), 18, 8) for name in CAPSYS_QUERIES}
+    queries = {name: capsys.placed(capsys_query(name), 18, 8) for name in CAPSYS_QUERIES}
     targets = {name: capsys_query(name).rate for name in CAPSYS_QUERIES}
     together = PlacementProblem.together(queries)
     least = calibrated_worker(together)
     draw = {label: partial(query_by_query, queries, one) for label, one in capsys.FLINK.items()}
-    for place, size in enumerate(capsys.SIZES.values()):
+    for place, size in enumerate(_SIZES):
         worker = Worker(size * least.cpus, size * least.io_bytes_per_s, least.net_bytes_per_s)
         for label, drawn in capsys.drawn_plans(together, worker, draw).items():
             outcomes = [shared(queries, targets, counts, worker) for counts in drawn]
             shares = {name: [100 * one[name].throughput / targets[name] for one in outcomes] for name in targets}
             held = {name: [100 * one[name].back_pressure for one in outcomes] for name in targets}
-            yield from map(capsys.spread, capsys.PANELS_8[2 * place :], (label, label), (shares, held))
+            yield from map(capsys.spread, _panels("Figure 8")[2 * place :], (label, label), (shares, held))
 
 
 def table_3(_):
@@ -110,27 +124,27 @@ def table_3(_):
     counts = capsys.caps_plan(problem, worker)
     seconds = time.process_time() - begun
     found = {"CAPSys": (placed_rate(problem, counts, _AT, worker).rate, problem.tasks, seconds)}
-    limit_s = capsys.LIMIT_S
     for setting, weights in ODRP_SETTINGS.items():
-        other = odrp(flow, profiles, _AT, 4, 8, weights=weights, most=16, fixed={"source": 6}, timeout_s=limit_s)
+        other = odrp(flow, profiles, _AT, 4, 8, weights=weights, most=16, fixed={"source": 6}, timeout_s=_LIMIT_S)
         sustained = placed_rate(other.problem, other.counts, _AT, worker).rate
-        found[f"ODRP-{setting}"] = (sustained, other.problem.tasks, min(other.seconds, limit_s))
+        found[f"ODRP-{setting}"] = (sustained, other.problem.tasks, min(other.seconds, _LIMIT_S))
     rows = {
         name: (min(_AT, most), round(100 * (1 - min(1.0, most / _AT)), 6), slots, taken)
         for name, (most, slots, taken) in found.items()
     }
-    yield from capsys.columns("ours", capsys.TABLE_3_PANELS, rows)
+    yield from _columns("Table 3", rows)
 
 
 def figure_10b(_):
+    (panel,) = _panels("Figure 10b")
     shapes = ((8, 4), (4, 16), (8, 16), (16, 16), (16, 32), (16, 64))
-    for name, bounds, ran in (("as printed", False, shapes[:4]), (capsys.BOUNDED, True, shapes)):
+    for name, bounds, ran in (("as printed", False, shapes[:4]), ("ours, with bounds", True, shapes)):
         times = {}
         for workers, slots in ran:
             begun = time.perf_counter()  # the clock of the probes' time limit
             tune(capsys.filled(workers, slots), timeout_s=5.0, bounds=bounds)
             times[workers * slots] = time.perf_counter() - begun
-        yield capsys.TUNING.series(name, times, times.values())
+        yield panel.series(name, times, times.values())
 
 
 def _profiles(together):
@@ -188,12 +202,12 @@ def _accuracy(strategy, seed, together):
 
 def table_4(_):
     steps = [f"{strategy} {step}" for strategy in _PLACING for step in range(1, 5)]
-    for case, together in enumerate(capsys_scaling.CASES.values()):
+    for case, together in enumerate(_CASES.values()):
         shares = []
         for strategy, name in _PLACING.items():
-            seeds = [0] if name in {"caps", "optimum"} else range(capsys_scaling.SEEDS)
+            seeds = [0] if name in {"caps", "optimum"} else range(_SEEDS)
             shares += list(np.mean([_accuracy(strategy, seed, together) for seed in seeds], axis=0))
-        for place, panel in enumerate(capsys_scaling.PANELS_4[2 * case : 2 * case + 2]):
+        for place, panel in enumerate(_panels("Table 4")[2 * case : 2 * case + 2]):
             yield panel.series("ours", steps, (100 * cell[place] for cell in shares))
 
 
@@ -203,8 +217,10 @@ def figure_9(_):
     trace = RateTrace.steps([(float(_PERIOD_S), rate) for rate in periods])
     fewest = np.array([sum(_least(rate).values()) for rate in periods])
     ones = Decision(dict.fromkeys(_FITTED, 1))
-    rate_over_time, tasks_over_time, decisions, too_many, at_target = capsys_scaling.PANELS_9
-    for case, together in capsys_scaling.CASES.items():
+    rate_over_time, tasks_over_time, decisions, too_many, at_target = _panels("Figure 9")
+    minutes = [float(minute) for minute in range(1, len(periods) * _PERIOD_S // _EVERY_S + 1)]
+    yield rate_over_time.series("target", minutes, np.repeat(periods, _PERIOD_S // _EVERY_S))
+    for case, together in _CASES.items():
         counted = {decisions: [], too_many: [], at_target: []}
         for strategy in _PLACING:
             policy = _controller(Ds2Policy(AutoscalerSettings()), strategy, 0, together)
@@ -214,7 +230,6 @@ def figure_9(_):
             counted[at_target].append(100 * float((line.consumed >= 0.99 * np.repeat(periods, _PERIOD_S)).mean()))
             if not case:
                 spans = line.consumed.reshape(-1, _EVERY_S).mean(axis=1)
-                minutes = [float(minute) for minute in range(1, len(spans) + 1)]
                 yield rate_over_time.series(strategy, minutes, spans)
                 yield tasks_over_time.series(strategy, minutes, line.tasks[_EVERY_S - 1 :: _EVERY_S])
         for panel, values in counted.items():

@@ -1,7 +1,7 @@
 """The runs behind the figures of Elasticutor (SIGMOD 2019), section 5, in the simulation of its paradigms.
 
-Each function gives the series of one figure or table; ``papers.py`` records them, and `workbench.papers.elasticutor`
-draws what is recorded. The assumptions beyond the paper are in `ElasticSettings` and `KeyedOperator`. Two matter most.
+Each function gives the series of one figure or table; ``papers.py`` records them, and ``data/papers/elasticutor.toml``
+says how they are drawn. The assumptions beyond the paper are in `ElasticSettings` and `KeyedOperator`. Two matter most.
 A key is never split, so the most frequent key bounds the throughput of every paradigm. And one synchronisation of the
 upstream executors serves all shards of a repartitioning, which favours the resource-centric paradigm (RC); "RC, 8 per
 sync" has one for every 8 shards.
@@ -10,11 +10,22 @@ sync" has one for every 8 shards.
 import dataclasses
 import math
 
-from workbench.papers import Series, elasticutor
+from workbench.papers import Panel, Series
 from workbench.scaling.elastic import ElasticCluster, ElasticSettings, KeyedOperator, simulate_paradigm
 from workbench.simulation import KeyTrace, RateTrace
 
-THROUGHPUT, LATENCY = elasticutor.THROUGHPUT, elasticutor.LATENCY
+THROUGHPUT, LATENCY, GROWTH, *TOTALS = (
+    Panel(title, "", "")
+    for title in (
+        "Throughput",
+        "Mean latency",
+        "Growth",
+        "Sustained",
+        "99th percentile of latency",
+        "State migration",
+        "Remote data transfer",
+    )
+)
 _CLUSTER, _OPERATOR = ElasticCluster(), KeyedOperator()
 _KEYS, _SKEW, _SHUFFLES, _SECONDS = 10_000, 0.5, 2.0, 70.0  # two shuffles after the warm-up of 10 s
 _PARADIGMS = {
@@ -189,10 +200,8 @@ def figure_19(_):
         p99.append(1e3 * run.p99_latency_s)
         migrated.append(run.migrated_bytes_per_s / 1e6)
         remote.append(run.remote_bytes_per_s / 1e6)
-    yield elasticutor.SUSTAINED.series("ours", _EXCHANGE, sustained)
-    yield elasticutor.P99.series("ours", _EXCHANGE, p99)
-    yield elasticutor.MIGRATED.series("ours", _EXCHANGE, migrated)
-    yield elasticutor.REMOTE.series("ours", _EXCHANGE, remote)
+    for panel, values in zip(TOTALS, (sustained, p99, migrated, remote), strict=True):
+        yield panel.series("ours", _EXCHANGE, values)
 
 
 def table_3(_):
@@ -205,7 +214,7 @@ def table_3(_):
             runs.append(_run("Elasticutor", operator, cluster=ElasticCluster(nodes=count)))
         rates = [run.throughput_per_s for run in runs]
         yield THROUGHPUT.series(name, nodes, rates)
-        yield elasticutor.GROWTH.series(name, nodes, (100 * rate / rates[0] for rate in rates))
+        yield GROWTH.series(name, nodes, (100 * rate / rates[0] for rate in rates))
 
 
 RUNS = {

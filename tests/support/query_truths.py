@@ -11,7 +11,7 @@ from replayed import chain
 from workbench.capacity import Allocation, bids2
 from workbench.dataflow import OperatorProfile
 from workbench.simulation import Deployment, OperatorModel, StateModel, steady_state
-from workbench.simulation.waves import input_ratios
+from workbench.simulation.model import input_ratios
 
 
 def operator(cpu_s, selectivity=1.0, *, stateful=False, **mechanisms):

@@ -1,13 +1,37 @@
 """The figures of the five papers next to ours: the list, what the papers say of them, and how to make them.
 
-One module per paper. A figure is data (`Reproduction`); `workbench.views.paper_cards` draws it. Modules whose figures
-are recorded are offered to the runs behind them (``benchmarks/papers.py``).
+The list is in ``data/papers``, with results that take minutes; the module of a paper makes the other figures. A figure
+is data (`Reproduction`); `workbench.views.paper_cards` draws it. Two modules are offered to the runs behind recorded
+figures (``benchmarks/papers.py``).
 """
 
-from workbench.papers import capsys, capsys_motivation, capsys_scaling, elasticutor, streambed
-from workbench.papers.catalogue import PAPERS, find_paper
-from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction, Series, Status
+from collections.abc import Mapping
+
+from workbench.errors import WorkbenchError
+from workbench.papers import capsys, elasticutor, groups, justin, streambed
+from workbench.papers.figure import (
+    Compared,
+    Headline,
+    Panel,
+    Paper,
+    PaperFigure,
+    Reproduction,
+    Series,
+    Status,
+    counted,
+)
 from workbench.papers.group_optimum import optimal_allocation, reallocate
 from workbench.papers.groups import four_groups, random_jobs
-from workbench.papers.headline import Compared, Headline, counted
 from workbench.papers.recorded import FOLDER, recorded
+
+PAPERS: Mapping[str, Paper] = {
+    one.name: one for one in (streambed.PAPER, capsys.PAPER, justin.PAPER, elasticutor.PAPER, groups.PAPER)
+}
+"""The papers by name."""
+
+
+def find_paper(name: str) -> Paper:
+    """Return a paper by its name, one of `PAPERS`. Raises `WorkbenchError` when there is none."""
+    if name not in PAPERS:
+        raise WorkbenchError(f"There is no paper {name!r}; use one of {', '.join(PAPERS)}.")
+    return PAPERS[name]

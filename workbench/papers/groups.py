@@ -14,9 +14,9 @@ from typing import Literal
 
 import numpy as np
 
-from workbench.papers.figure import Number, Panel, Paper, PaperFigure, Reproduction, Series
+from workbench.papers.figure import Number, Panel, Paper, Reproduction, Series
 from workbench.papers.group_optimum import optimal_allocation, reallocate
-from workbench.papers.headline import MORE, Headline, Reader, at, change, mean, ratio
+from workbench.papers.recorded import read_figures
 from workbench.placement import GroupAllocation, Job, best_allocation, task_level, top_down
 
 NAME = "groups"
@@ -76,10 +76,6 @@ _PRIORITIES: Mapping[Literal["imc", "rs"], str] = {
     "imc": "prioritised by communication",
     "rs": "prioritised by relative significance",
 }
-
-
-def _second(priority: Literal["imc", "rs"], first: float) -> Reader:
-    return change(at(_PRIORITIES[priority], first), at(_PRIORITIES[priority], 120))
 
 
 def _figure_2(_: str) -> Reproduction:
@@ -169,12 +165,6 @@ _ADVANTAGES: Mapping[str, tuple[float, float, float]] = {
 """What TD gains at most in the paper, %, by job (section 7.4)."""
 
 
-def _advantages(name: str) -> tuple[Headline, ...]:
-    names = (f"TD's advantage over {label}" if label in {"Storm", "TL"} else f"{label} by TD" for label in _LABELS)
-    cells = zip(names, _ADVANTAGES[name], _LABELS, strict=True)
-    return tuple(Headline(name, "change", published, at("ours", label)) for name, published, label in cells)
-
-
 def _job(name: str) -> Reproduction:
     job = JOBS[name]
     gains = Panel("Advantage of TD", "Compared with", "At most (%)", "bars")
@@ -218,142 +208,26 @@ def _figure_9(name: str) -> Reproduction:
     return Reproduction((gain, rate, moves), (*gains, rates, moves.series("moved tasks", steps, moved)))
 
 
-def _grown(name: str) -> Reader:
-    return change(at(name, 1), at(name, 7))
-
-
-def _bargain(name: str, other: str, published: tuple[float, float], words: str = "") -> Headline:
-    what, read = f"{name}, compared with {other}", ratio(mean(name), mean(other))
-    return Headline(what, "times", published, read, only="Bargain detection", words=words)
-
-
 def _steady(made: Reproduction) -> float:
     return 100 * min(made.named(_MOVING).values) / max(made.named(_MOVING).values)
 
 
-_BY_TRAFFIC = "Gain by communication, second pair at 200 to 120 MB/s"
-_SEVEN_TIMES, _FAST = "TL's gain as one group gets seven times the tasks", ratio(at("ours", "TD"), at("ours", "TL"))
-_TOPOLOGY = (
-    "The text has topology and total traffic, only a drawing the division among edges, so the percentages differ. "
-    "Twelve nodes; Storm assigns tasks in turn to as many nodes as TD uses."
-)
-_FIGURES = (
-    PaperFigure(
-        "Figure 2",
-        "Links that TD and TL keep on one node, in the running example",
-        "100 links with topDown(), 84 with taskLevel() (examples 1 and 2).",
-        "TL follows the diagonal order of pairs, which the example implies; row by row it keeps fewer.",
-        _figure_2,
-        headlines=(
-            Headline("Links that TD keeps on one node", "links", 100.0, at("ours", "TD")),
-            Headline("that TL keeps", "links", 84.0, at("ours", "TL")),
-        ),
-        status="reproduced",
-    ),
-    PaperFigure(
-        "Figure 4a",
-        "Gain of TL by its priority",
-        "Both priorities begin with the same allocation. By communication the gain then falls linearly with the "
-        "second pair's traffic; by relative significance the improvement is constant (section 7.1).",
-        "The same pipeline of three groups; the numbers of tasks and costs are ours.",
-        _figure_4a,
-        headlines=(
-            Headline(_BY_TRAFFIC, "change", (-100.0, 0.0), _second("imc", 200), words="a linear fall"),
-            Headline("by relative significance", "change", 0.0, _second("rs", 180), words="constant"),
-        ),
-        status="same method, our input",
-    ),
-    PaperFigure(
-        "Figure 4b",
-        "Gain while one group gets more tasks",
-        "TL degrades substantially, TD is unaffected (section 7.1).",
-        "The published groups and nodes; the traffic is ours.",
-        _figure_4b,
-        headlines=(
-            Headline(_SEVEN_TIMES, "change", (-100.0, 0.0), _grown("TL"), words="a substantial fall"),
-            Headline("TD's", "change", 0.0, _grown("TD"), words="unaffected"),
-        ),
-        status="same method, our input",
-    ),
-    PaperFigure(
-        "Figure 5",
-        "Allocations per second of TD and TL",
-        "TD makes 264 allocations per second, two orders of magnitude more than TL, for four groups of 100 tasks "
-        "(section 7.2).",
-        "Measured when the figure is drawn, in CPU time of this machine.",
-        _figure_5,
-        headlines=(
-            Headline(
-                "Allocations of TD, compared with TL", "times", (100.0, 1000.0), _FAST, words="two orders of magnitude"
-            ),
-            Headline("TD", "allocations/s", 264.0, at("ours", "TD")),
-        ),
-        status="reproduced",
-    ),
-    PaperFigure(
-        "Section 7.3",
-        "Gain of TD and TL on random graphs, compared with the optimum",
-        "On 2000 graphs TD gains 24.5 GB/s, TL 22.6 and the optimum 26.3: 93.1 and 85.9 %.",
-        f"{_GRAPHS} graphs of the same class; python benchmarks/groups.py runs 2000.",
-        _optimality,
-        headlines=(
-            Headline("Share of the optimum that TD gains", "%", 93.1, at("ours", "TD")),
-            Headline("that TL gains", "%", 85.9, at("ours", "TL")),
-        ),
-        status="reproduced",
-    ),
-    PaperFigure(
-        "Figure 6",
-        "Twitter trending topics: gain over the capacity of nodes",
-        "TD gains up to 91 % more than Storm and 79 % more than TL, and saves up to 13 % of 143 MB/s (section 7.4).",
-        _TOPOLOGY,
-        lambda _: _job("Twitter trending topics"),
-        headlines=_advantages("Twitter trending topics"),
-        status="same method, our input",
-    ),
-    PaperFigure(
-        "Figure 7",
-        "Bargain detection: gain over the capacity of nodes",
-        "TD gains up to 89 % more than Storm and 31 % more than TL, and saves up to 22 % of 790 MB/s (section 7.4).",
-        f"{_TOPOLOGY} At 160 % of a core TL gains a tenth more than TD here.",
-        lambda _: _job("Bargain detection"),
-        headlines=_advantages("Bargain detection"),
-        status="same method, our input",
-    ),
-    PaperFigure(
-        "Figure 8",
-        "What each feature of the algorithm adds",
-        "TD-IMC is comparable to TL at a lower complexity; TD-RS improves on it (section 7.4, bargain detection).",
-        _TOPOLOGY,
-        _figure_8,
-        ("Bargain detection", "Twitter trending topics"),
-        headlines=(
-            _bargain("TD-IMC", "TL", (0.9, 1.1), "comparable"),
-            _bargain("TD-RS", "TD-IMC", MORE),
-        ),
-        status="same method, our input",
-    ),
-    PaperFigure(
-        "Figure 9",
-        "Gain over a changing input rate, with and without reconfiguration",
-        "With reconfiguration the gain is almost constant; without, it drops with the rate. TD is a factor of two "
-        "above Storm (section 7.4, Twitter).",
-        "Nodes of 400 %; the rates over time are ours. The rate is not in tweets per second but in shares of the peak.",
-        _figure_9,
-        tuple(JOBS),
-        headlines=(
-            Headline(
-                "Lowest gain with reconfiguration, of its highest", "%", (80.0, 100.0), _steady, words="almost constant"
-            ),
-            Headline(
-                "TD at the peak, compared with Storm", "times", 2.0, ratio(at("TD at the peak", 3), at("Storm", 3))
-            ),
-        ),
-        status="same method, our input",
-    ),
-)
 PAPER = Paper(
     NAME,
     "Fast heuristics for near-optimal task allocation in data stream processing over clusters (CIKM '14)",
-    _FIGURES,
+    read_figures(
+        NAME,
+        {
+            "Figure 2": _figure_2,
+            "Figure 4a": _figure_4a,
+            "Figure 4b": _figure_4b,
+            "Figure 5": _figure_5,
+            "Section 7.3": _optimality,
+            "Figure 6": lambda _: _job("Twitter trending topics"),
+            "Figure 7": lambda _: _job("Bargain detection"),
+            "Figure 8": _figure_8,
+            "Figure 9": _figure_9,
+        },
+        {"steady": _steady},
+    ),
 )

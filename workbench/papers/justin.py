@@ -18,8 +18,8 @@ from itertools import chain, pairwise
 from typing import NamedTuple
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
-from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction
-from workbench.papers.headline import Headline, Reader, at
+from workbench.papers.figure import Headline, Panel, Paper, Reader, Reproduction, reader
+from workbench.papers.recorded import read_figures
 from workbench.scaling import JUSTIN, AnyPolicy, Decision, Ds2Policy, JustinPolicy, JustinVariant, Timeline, replay
 from workbench.simulation import OperatorModel, QueryModel, RateTrace, StateModel
 
@@ -196,48 +196,15 @@ def _savings() -> Iterator[Headline]:
         for panel, saved, fitted in (("Memory", of.memory_saved, ""), ("CPU", of.cpu_saved, _FITTED)):
             if saved is not None:
                 what = f"{panel} that Justin saves on {query}"
-                yield Headline(what, "%", saved, at("ours", query, panel), fitted=fitted)
+                yield Headline(what, "%", saved, reader(["ours", query, panel]), fitted=fitted)
 
 
-_FIGURES = (
-    PaperFigure(
-        "Figure 4",
-        "Rate of one stateful operator by tasks and memory: reads, writes and updates",
-        "Reads sustain 50,000 events/s from 4 tasks of 1,024 MB or 8 of 512 MB on; memory does not help writes; "
-        "only 8 tasks sustain 30,000 updates/s (section 3).",
-        "it measures RocksDB, not a policy: python benchmarks/rocksdb_memory.py figure4 does so on Spark, at a "
-        "small scale.",
-        headlines=(
-            Headline("Rate of reads with 8 tasks of 512 MB", "records/s", 50e3),
-            Headline("Rate of updates with 8 tasks", "records/s", 30e3),
-        ),
-        status="not here, because",
-    ),
-    PaperFigure(
-        "Figure 5",
-        "Rate, cores and memory over time under DS2 and Justin",
-        "The main operator ends at (7; 158) and (7; none) on q1, (12; 158) on q3 and (24; 158) on q5 under both, "
-        "(12; 158) and (6; 316) on q11, and (24; 158) and (12; 316) on q8 (section 5.1).",
-        "Costs and working sets are fitted to the reported configurations (q11's and q8's to DS2's); steps and "
-        "Justin's ends follow. With Algorithm 1 as printed a scale-up that helped is followed by the next, so "
-        "q11 and q8 go on to 632 MB. The released operator scales out after each scale-up, which are the paper's "
-        "paths. q11 ends with 8 tasks for 6: Flink raises 7 to the next divisor of its 24 key groups. Time "
-        "begins with all state there.",
-        _figure_5,
-        tuple(_QUERIES),
-        headlines=tuple(chain.from_iterable(_ends(query) for query in _QUERIES)),
-    ),
-    PaperFigure(
-        "Section 5.1",
-        "Reconfigurations, and what Justin saves",
-        "Justin needs as many reconfigurations as DS2 or fewer, and saves 40 % of the memory of q1, 10 % of q3, "
-        "28 % of q11 and 27 % of q8, and 48 % of the cores of q11 and q8.",
-        "Justin as released, with three levels. q1 saves more than published, because DS2's published total "
-        "leaves the sink out (2,317 MB are 7 tasks) and Justin's does not. q11 saves less: it ends with 8 tasks "
-        "for 6. Costs, working sets and the busy source are fitted to the reported configurations, so agreement "
-        "in tasks and steps is not evidence; memory is.",
-        _results,
-        headlines=tuple(_savings()),
+PAPER = Paper(
+    NAME,
+    "Justin: Hybrid CPU/Memory Elastic Scaling for Distributed Stream Processing",
+    read_figures(
+        NAME,
+        {"Figure 5": _figure_5, "Section 5.1": _results},
+        derived={"Figure 5": chain.from_iterable(map(_ends, _QUERIES)), "Section 5.1": _savings()},
     ),
 )
-PAPER = Paper(NAME, "Justin: Hybrid CPU/Memory Elastic Scaling for Distributed Stream Processing", _FIGURES)

@@ -12,10 +12,8 @@ from functools import lru_cache
 
 from workbench.capacity import bids2
 from workbench.dataflow import Budget, SlotProfile
-from workbench.errors import WorkbenchError
-from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction
-from workbench.papers.headline import Headline, Reader, at, ratio
-from workbench.papers.recorded import FOLDER, recorded, redrawn, rows
+from workbench.papers.figure import Headline, Panel, Paper, Reproduction, reader
+from workbench.papers.recorded import FOLDER, read_figures, recorded, rows
 from workbench.simulation import PRESETS, Deployment, preset, steady_state
 from workbench.testbed import FluidTestbed
 
@@ -125,15 +123,6 @@ def _table_iv(query: str) -> Reproduction:
     return Reproduction((panel,), (paper, panel.series(_FROM_PRINTED, memories, printed)))
 
 
-_PANELS_9 = tuple(
-    Panel(share, "Slots of operators", "Achieved rate (% of the offered)", "points") for share in ("100 %", "150 %")
-)
-_PANELS_11 = (
-    Panel("Rate", "Time (min)", "Achieved rate (% of the requested)"),
-    Panel("Pending records", "Time (min)", "Pending records (s of the requested rate)"),
-)
-
-
 def _figure_10(query: str) -> Reproduction:
     slots, memory = SLOTS[query][-1], 4096
     layout = tasks(query, memory, slots)
@@ -154,17 +143,9 @@ _FITTED = "the engine's costs"
 _MODEL, _BUSY, _FROM_PRINTED = "the model found", "ours, median and range", "ours, from the printed model"
 
 
-def _if_there(headlines: Callable[[str], Iterable[Headline]]) -> tuple[Headline, ...]:
-    """Return the headlines of every query; empty if the package was installed without the published tables."""
-    try:
-        return tuple(itertools.chain.from_iterable(map(headlines, PRESETS)))
-    except WorkbenchError:
-        return ()
-
-
 def _one_task(query: str) -> Iterator[Headline]:
     rate = _rates()[query]
-    yield Headline(f"One task per operator of {query}", "records/s", rate, at("ours", query), fitted=_FITTED)
+    yield Headline(f"One task per operator of {query}", "records/s", rate, reader(["ours", query]), fitted=_FITTED)
 
 
 def _explored(query: str) -> Iterator[Headline]:
@@ -184,16 +165,16 @@ def _explored(query: str) -> Iterator[Headline]:
         ("estimator runs", "runs", "estimator_runs"),
         ("minutes", "min", "training_minutes"),
     ):
-        yield Headline(f"{name} of {query}", unit, float(row[column]), at(FOUND, name, EFFORT.title), query)
-    what, read = f"Slots of {memory} that its models plan", at(FOUND, memory, PLANNED.title)
+        yield Headline(f"{name} of {query}", unit, float(row[column]), reader([FOUND, name, EFFORT.title]), query)
+    what, read = f"Slots of {memory} that its models plan", reader([FOUND, memory, PLANNED.title])
     yield Headline(what, "slots", float(cell["slots"]), read, query, fitted=_FITTED)
-    fits = ratio(at("the engine", most), at(f"paper, {form}", most))
+    fits = reader({"ratio": [["the engine", most], [f"paper, {form}", most]]})
     yield Headline(f"The engine at {most} slots, of the printed model", "times", 1.0, fits, query, fitted=_FITTED)
 
 
 def _cells(query: str) -> Iterator[Headline]:
     for cell in published("iv", query):
-        what, read = f"Slots of {memory_of(cell)} for {query}", at(_FROM_PRINTED, memory_of(cell))
+        what, read = f"Slots of {memory_of(cell)} for {query}", reader([_FROM_PRINTED, memory_of(cell)])
         yield Headline(what, "slots", float(cell["slots"]), read, query)
 
 
@@ -203,111 +184,28 @@ def _peak(made: Reproduction) -> float:
     return max(zip(busy.values, busy.high, strict=True))[1] or 0.0
 
 
-def _extreme(panel: str, of: Callable[[Iterable[float]], float]) -> Reader:
+def _extreme(made: Reproduction, panel: str, of: str) -> float:
     """Read the lowest or highest value of a panel."""
-    return lambda made: of(value for one in made.series if one.panel == panel for value in one.values)
+    return _EXTREMES[of](value for one in made.series if one.panel == panel for value in one.values)
 
 
-def _last(panel: str, start: str, of: Callable[[Iterable[float]], float]) -> Reader:
+def _last(made: Reproduction, panel: str, start: str, of: str) -> float:
     """Read the lowest or highest last value of the series whose name begins with `start`."""
-    return lambda made: of(one.values[-1] for one in made.series if one.panel == panel and one.name.startswith(start))
+    lines = (one for one in made.series if one.panel == panel and one.name.startswith(start))
+    return _EXTREMES[of](one.values[-1] for one in lines)
 
 
-def _shares(query: str) -> Iterator[Headline]:
-    """Compare what the budgets achieve of one and of one and a half times their estimated MST."""
-    if query in {"q1", "q2", "q11"}:
-        yield Headline(f"Lowest share that {query} achieves", "%", (95.0, 100.0), _extreme("100 %", min), query)
-    what, read = f"Highest share of 150 % that {query} achieves", _extreme("150 %", max)
-    if query in {"q1", "q2"}:
-        yield Headline(what, "%", (0.0, 99.0), read, query, "not sustained")
-    if query == "q8":
-        yield Headline(what, "%", (99.0, 100.0), read, query, "sustained by a few budgets")
-
-
-_ENGINE = "Tasks by BIDS2."
-_FIGURES = (
-    PaperFigure(
-        "Table II",
-        "Rate that one task per operator sustains",
-        "1.6 and 3.6 million events/s for q1 and q2, 50,000 for q5, 1.4 million for q8, 60,000 for q11.",
-        "The engine's models are calibrated to this table, so it shows how well they fit.",
-        _table_ii,
-        headlines=_if_there(_one_task),
-    ),
-    PaperFigure(
-        "Figure 8",
-        "Operators of the five queries",
-        "A drawing of the dataflows.",
-        "there is nothing to compare; each measurement's report draws the operators of its query.",
-        headlines=(Headline("Operators of q5", "operators", 8.0),),
-        status="not here, because",
-    ),
-    PaperFigure(
-        "Figure 9",
-        "Sixteen budgets at 100 and 150 % of their estimated MST",
-        "q1, q2 and q11 achieve at worst 95 % of the expected rate, and often 99 to 100 %; q5 and q8 vary more. "
-        "At 150 % few configurations of q8 still follow (section VIII).",
-        "Recorded. The published budgets and schedule; q5 and q8 also at 0.5 and 1 GB. What differs from one "
-        "deployment to the next is the engine's noise alone, the spread of published estimates. On Spark: python "
-        "benchmarks/streambed_check.py nexmark:q1.",
-        redrawn(NAME, "Figure 9", _PANELS_9),
-        ("q1", "q2", "q5", "q8", "q11"),
-        headlines=tuple(itertools.chain.from_iterable(map(_shares, PRESETS))),
-    ),
-    PaperFigure(
-        "Figure 10",
-        "Busyness of the operators at the MST",
-        "Most scaled-out operators reach their peak at some time; q8's join has a practical maximum of 60 % "
-        "(section VIII).",
-        f"The largest of Figure 9's budgets; {_WINDOWS} windows of {_WINDOW_S:.0f} s without noise between "
-        "deployments. q8's windows empty at once here, so its join waits where the paper's is uneven.",
-        _figure_10,
-        ("q5", "q1", "q2", "q8", "q11"),
-        headlines=(
-            Headline("Peak of the busiest operator", "%", (95.0, 100.0), _peak, words="its peak"),
-            Headline("Busyness of q8's join", "%", 60.0, at(_BUSY, "join"), "q8"),
-        ),
-    ),
-    PaperFigure(
-        "Table III",
-        "An exploration at work, and the models that it finds",
-        "Linear models for q1, q2 and q11, logarithmic for q5, square root for q8, from 9 to 16 measured budgets.",
-        "Recorded: five explorations (corners, Gaussian process, stop rule, selection by halves) on "
-        "the published spaces and schedule, with the spread of published estimates; the first one is drawn. "
-        "Redeployments take no time here. a is per MB of a TaskManager. Printed coefficients are cut off after two "
-        "digits; q1's row has misprints (data/published/README.md).",
-        _table_iii,
-        tuple(PRESETS),
-        headlines=_if_there(_explored),
-    ),
-    PaperFigure(
-        "Table IV",
-        "Slots for large rates",
-        "From 69 slots for 190 million events/s of q2 to 1079 for 2.5 million of q5, at 110 % of the rate.",
-        "From Table III's model as printed. The engine is fitted to this table, so that its own slots would say "
-        "nothing; what explorations of it plan is in Table III.",
-        _table_iv,
-        tuple(PRESETS),
-        headlines=_if_there(_cells),
-        status="reproduced",
-    ),
-    PaperFigure(
-        "Figure 11",
-        "The planned deployments at 100, 120 and 150 % of the requested rate, over time",
-        "All sustain 100 %, with up to 1.6 s of pending records; 120 and 150 % are not matched, and records pile "
-        "up (section VIII).",
-        f"Recorded, every 5 min after a ramp-up of 5 min. {_ENGINE} The engine's costs are fitted to Table IV, so "
-        "that 100 % is sustained follows. Its caches are full from the start, so q8 does not decline slowly at "
-        "150 % as published.",
-        redrawn(NAME, "Figure 11", _PANELS_11),
-        tuple(PRESETS),
-        headlines=(
-            Headline(
-                "Share of the requested rate that is sustained", "%", 100.0, _last("Rate", "100", min), fitted=_FITTED
-            ),
-            Headline("Pending records at 100 %", "s", (0.0, 1.6), _last("Pending records", "100", max)),
-            Headline("at 120 %", "s", (1.6, math.inf), _last("Pending records", "120", min), words="ever more"),
-        ),
+_EXTREMES: Mapping[str, Callable[[Iterable[float]], float]] = {"lowest": min, "highest": max}
+PAPER = Paper(
+    NAME,
+    "StreamBed: capacity planning for stream processing (DEBS 2024)",
+    read_figures(
+        NAME,
+        {"Table II": _table_ii, "Figure 10": _figure_10, "Table III": _table_iii, "Table IV": _table_iv},
+        {"peak": _peak, "extreme": _extreme, "last": _last},
+        {
+            number: itertools.chain.from_iterable(map(headlines, PRESETS))
+            for number, headlines in (("Table II", _one_task), ("Table III", _explored), ("Table IV", _cells))
+        },
     ),
 )
-PAPER = Paper(NAME, "StreamBed: capacity planning for stream processing (DEBS 2024)", _FIGURES)

@@ -27,7 +27,7 @@ from workbench.placement.baselines import (
     round_robin,
 )
 from workbench.placement.exact import optimal
-from workbench.placement.grouped import GROUP_METHODS, placed_in_groups
+from workbench.placement.groups import GroupAllocation, Job, best_allocation, naive, task_level, top_down
 from workbench.placement.inputs import PlacementInput
 from workbench.placement.problem import SLACK, CostVector, Counts, PlacementProblem, arriving_rates
 from workbench.placement.throughput import PlacedRate, placed_rate
@@ -114,7 +114,7 @@ def place(
         best plan of all within tuned thresholds, with its artefact's ceilings, see `caps`; ``"caps-first"``: the first
         plan within them; ``"caps-all"``: all plans are searched, and the best taken as by ``"caps"``.
         ``"least-cost"``: the least worst of the three costs, with a bound. ``"top-down"``, ``"task-level"``,
-        ``"naive-pairs"``, ``"best-groups"``: group-aware, see `placed_in_groups`. Flink and chance place several
+        ``"naive-pairs"``, ``"best-groups"``: group-aware, see `GROUP_METHODS`. Flink and chance place several
         queries one after the other, in random order.
     thresholds
         For ``"caps"`` and ``"caps-first"``, in place of tuned ones.
@@ -292,7 +292,7 @@ def _compile() -> None:
         optimal(problem, objective="cost")
         caps(problem)
         search(problem)
-        placed_in_groups(problem, "best-groups")
+        _in_groups(None, problem, method="best-groups")
 
 
 def _optimal(asked: _Request, problem: PlacementProblem) -> _Decided:
@@ -352,10 +352,6 @@ def _without_plan(found: SearchResult) -> WorkbenchError:
     return WorkbenchError(f"{said}; {more}raise them, or leave them out to have them tuned.")
 
 
-def _in_groups(_: _Request, problem: PlacementProblem, *, method: str) -> _Decided:
-    return _Decided(*placed_in_groups(problem, method))
-
-
 def _load_blind(asked: _Request, problem: PlacementProblem, *, baseline: Baseline) -> _Decided:
     random, queries = np.random.default_rng(asked.seed), asked.given.queries
     return _Decided(baseline(problem, random) if len(queries) == 1 else query_by_query(queries, baseline, random))
@@ -382,6 +378,63 @@ def _by_odrp(asked: _Request, problem: PlacementProblem) -> _Decided:
     if len(problem.classes) > 1:
         note += "; it takes all workers for equal, its fullest is the fastest"
     return _Decided(plan.counts, note, problem=plan.problem)
+
+
+GROUP_METHODS: Mapping[str, Callable[[Job, Sequence[float]], GroupAllocation]] = {
+    "top-down": top_down,
+    "task-level": task_level,
+    "naive-pairs": naive,
+    "best-groups": best_allocation,
+}
+"""Of CIKM '14, for operators as groups: Algorithms 4 and 5, 1 to 3, section 3.1, and local search from the first."""
+
+_ALPHA, _STEPS = 1.1, 12
+
+
+def group_job(problem: PlacementProblem) -> Job:
+    """Return the job: one group per operator, its cost in cores, its links' bytes/s (Equation 8) as communication.
+
+    Edges between the same operators add up. A forward edge counts as a shuffle, because the tasks of two groups talk
+    all to all.
+    """
+    traffic: dict[tuple[int, int], float] = {}
+    for (u, v, partitioning), link in zip(problem.edges, problem.link_loads, strict=True):
+        links = problem.parallelism[u] * (problem.parallelism[v] if partitioning == "shuffle" else 1)
+        pair = (min(u, v), max(u, v))
+        traffic[pair] = traffic.get(pair, 0.0) + float(link) * links
+    cores = tuple(cpu * tasks for cpu, tasks in zip(problem.cpu, problem.parallelism, strict=True))
+    return Job(problem.parallelism, cores, tuple((u, v, c) for (u, v), c in traffic.items()))
+
+
+def _in_groups(_: _Request | None, problem: PlacementProblem, *, method: str) -> _Decided:
+    """Place by a group-aware algorithm; the note describes the communication within workers, and how full they are.
+
+    The paper has one capacity per node, a worker has cores and slots. So a task costs the larger of its share of a
+    worker's cores and of its slots, the cores being those of a cluster in perfect balance, and nodes are filled to
+    alpha times that balance (load-balance mode, section 2.2): the smallest alpha with which every task fits and no
+    worker has more tasks than slots. Where none does, a task costs a slot and the load is not looked at.
+    """
+    job = group_job(problem)
+    balance = math.fsum(job.processing_cost) / math.fsum(problem.speeds)
+    shares = [max(cost / balance if balance else 0.0, 1 / problem.slots) for cost in job.task_cost]
+    by_load = Job(job.sizes, tuple(s * size for s, size in zip(shares, job.sizes, strict=True)), job.edges)
+    for step in range(_STEPS):
+        alpha = _ALPHA**step
+        found = GROUP_METHODS[method](by_load, [alpha * speed for speed in problem.speeds])
+        counts = np.array(found.counts, dtype=np.int64)
+        if not found.unplaced and (counts.sum(axis=0) <= problem.slots).all():
+            return _Decided(counts, f"{_kept(job, found)}; workers filled to {alpha:.2f} of an even load")
+    by_slot = Job(job.sizes, tuple(float(size) for size in job.sizes), job.edges)
+    found = GROUP_METHODS[method](by_slot, [float(problem.slots)] * problem.workers)
+    if found.unplaced:
+        left = ", ".join(f"{tasks:,} of {problem.operators[group]}" for group, tasks in found.unplaced.items())
+        raise WorkbenchError(f"The method {method} leaves tasks without a worker ({left}); use another method.")
+    return _Decided(np.array(found.counts, dtype=np.int64), f"{_kept(job, found)}; workers filled by slots only")
+
+
+def _kept(job: Job, found: GroupAllocation) -> str:
+    total = math.fsum(c for _, _, c in job.edges)
+    return f"{units.percent(found.gain / total)} of the traffic stays on workers" if total else "no traffic"
 
 
 BASELINES: Mapping[str, Baseline] = {

@@ -11,8 +11,7 @@ from workbench.simulation.contention import Cluster, Worker
 from workbench.simulation.deployment import Deployment, read_latency_s
 from workbench.simulation.engine import State, Step, advance, carry, whole_step
 from workbench.simulation.keys import KeyTrace, task_shares
-from workbench.simulation.model import OperatorModel, QueryModel, StateModel, WarmUp
+from workbench.simulation.model import OperatorModel, QueryModel, StateModel, StateResponse, WarmUp
 from workbench.simulation.noise import speed_factor, stream
 from workbench.simulation.presets import PRESETS, SIMULATED, preset, short_name, simulated_query
-from workbench.simulation.response import StateResponse
 from workbench.simulation.trace import RateTrace

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.simulation.deployment import Deployment
-from workbench.simulation.waves import input_ratios
+from workbench.simulation.model import input_ratios
 
 
 @dataclass(frozen=True)

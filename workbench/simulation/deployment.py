@@ -23,8 +23,7 @@ from workbench.checks import require
 from workbench.dataflow import Edge
 from workbench.simulation.contention import Cluster, Contention
 from workbench.simulation.keys import task_shares
-from workbench.simulation.model import OperatorModel, QueryModel, StateModel, listed
-from workbench.simulation.waves import Wave, waves
+from workbench.simulation.model import OperatorModel, QueryModel, StateModel, Wave, listed, waves
 
 _MEMTABLE_MB = 64.0
 

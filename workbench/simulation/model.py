@@ -6,14 +6,86 @@ emit their results in bursts, small heaps are collected more often.
 """
 
 import math
+import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
+from itertools import pairwise
 from types import MappingProxyType
+from typing import Self
 
+import numpy as np
+
+from workbench.arrays import Floats
 from workbench.checks import not_negative, require, whole, within
 from workbench.dataflow import Dataflow, OperatorProfile
-from workbench.simulation.response import StateResponse
+from workbench.reading import finite_cell, read_rows
+
+
+@dataclass(frozen=True)
+class StateResponse:
+    """One operator's response to managed memory, as measured at several memory bounds.
+
+    Between two rows everything is linear, beyond them constant. What counts is memory against state: a task with twice
+    the share of the keys it had when it was measured needs twice the memory for the same response.
+    """
+
+    memory_mb: tuple[float, ...]  # managed memory of one task, MB, ascending
+    hit_rate: tuple[float, ...]  # share of the look-ups that the cache answered, at each
+    latency_s: tuple[float, ...]  # mean seconds of one state access
+    true_rate: tuple[float, ...]  # records/s of one task that works all the time; state accesses included
+    tasks: int = 1  # tasks the operator had then: each held 1 / tasks of the state
+
+    def __post_init__(self) -> None:
+        columns = (self.memory_mb, self.hit_rate, self.latency_s, self.true_rate)
+        require(
+            len({len(column) for column in columns}) == 1 and len(self.memory_mb) > 0,
+            f"A state response has columns of {', '.join(str(len(column)) for column in columns)} rows; give as many "
+            "of each, at least one.",
+        )
+        for before, memory in pairwise((0.0, *self.memory_mb)):
+            require(
+                memory > before,
+                f"The memory of a state response is {memory:g} MB after {before:g} MB; it must ascend from above 0. "
+                "Give each memory once.",
+            )
+        for rate in self.hit_rate:
+            require(0 <= rate <= 1, f"A hit rate of a state response is {rate:g}; it must be a share from 0 to 1.")
+        require(
+            all(0 <= wait < math.inf for wait in self.latency_s)
+            and all(0 < rate < math.inf for rate in self.true_rate),
+            "A state response needs latencies of at least 0 s and true rates above 0 records/s, all finite.",
+        )
+        require(self.tasks >= 1, f"A state response was measured with {self.tasks!r} tasks; it needs at least 1.")
+
+    @classmethod
+    def from_csv(cls, path: str | os.PathLike[str], tasks: int = 1) -> Self:
+        """Read the columns memory_mb, hit_rate, latency_s and true_rate from a CSV file with a header."""
+        names = [field.name for field in fields(cls) if field.name != "tasks"]
+        rows = [
+            tuple(finite_cell(row[name], f"Line {line} of {path}", name) for name in names)
+            for line, row in read_rows(path, f"The response {path}", names, f"It needs {', '.join(names)}.")
+        ]
+        require(bool(rows), f"{path} has no rows; give at least one below the header.")
+        memory, hits, waits, rates = (tuple(column) for column in zip(*sorted(rows), strict=True))
+        return cls(memory, hits, waits, rates, tasks)
+
+    def hits(self, memory_mb: float, shares: Floats) -> Floats:
+        """Hit rate of tasks with `memory_mb` of managed memory and these shares of the keys, shape (tasks,)."""
+        return self._at(memory_mb, shares, self.hit_rate)
+
+    def access_s(self, memory_mb: float, shares: Floats) -> Floats:
+        """Mean seconds of one state access, likewise."""
+        return self._at(memory_mb, shares, self.latency_s)
+
+    def record_s(self, memory_mb: float, shares: Floats) -> Floats:
+        """Seconds per record, likewise: of the interpolated true rates."""
+        return 1.0 / self._at(memory_mb, shares, self.true_rate)
+
+    def _at(self, memory_mb: float, shares: Floats, column: tuple[float, ...]) -> Floats:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            asked = np.where(shares > 0, memory_mb / (shares * self.tasks), math.inf)
+        return np.asarray(np.interp(asked, self.memory_mb, column))
 
 
 @dataclass(frozen=True)
@@ -200,3 +272,61 @@ class QueryModel:
 def listed(names: Iterable[str]) -> str:
     """Return names in the form of a message."""
     return ", ".join(names) or "none"
+
+
+@dataclass(frozen=True)
+class Wave:
+    """Records that flow at the same time: `inflow[head][operator]` enter an operator per record a head emits.
+
+    Records that a source emits run through the operators until they reach a windowed one, which holds its results back.
+    When the window ends, the windowed operators emit, and their results run on to the next windowed ones. A windowed
+    operator takes no input while it emits, and it cannot emit while the next ones take none; so the waves of one window
+    follow each other, downstream first, the sources last. Windowed operators that have the same number of windowed
+    operators behind them emit in one wave, as its heads.
+    """
+
+    heads: tuple[str, ...]
+    inflow: Mapping[str, Mapping[str, float]]
+
+
+def input_ratios(model: QueryModel) -> dict[str, float]:
+    """Count the records into each operator per source record, in the long run: `r` of StreamBed's Equation 3."""
+    return _spread(model, model.source_shares, stop_at_windows=False)
+
+
+def waves(model: QueryModel) -> tuple[Wave, ...]:
+    """All waves of a query, downstream first, the sources' last."""
+    windowed = [name for name in model.modelled if model.operators[name].windowed]
+    inflow = {name: _spread(model, {name: 1.0}) for name in (*windowed, *model.dataflow.sources)}
+    height: dict[str, int] = {}
+    for name in reversed(windowed):
+        behind = [height[other] for other in windowed if other in height and inflow[name].get(other, 0.0) > 0]
+        height[name] = 1 + max(behind, default=-1)
+    levels = [
+        [name for name in windowed if height[name] == level] for level in range(max(height.values(), default=-1) + 1)
+    ]
+    return tuple(
+        Wave(tuple(heads), {head: inflow[head] for head in heads}) for heads in (*levels, model.dataflow.sources)
+    )
+
+
+def _spread(model: QueryModel, emitted: Mapping[str, float], *, stop_at_windows: bool = True) -> dict[str, float]:
+    """Count the records into each operator when those in `emitted` emit as given; edges carry all of an output."""
+    inputs: dict[str, float] = {}
+    outputs: dict[str, float] = {}
+    sources = model.dataflow.sources
+    for name in model.dataflow.topological_order():
+        behaviour = model.operators.get(name)
+        received = sum(outputs.get(edge.upstream, 0.0) for edge in model.dataflow.feeding.get(name, ()))
+        if name in emitted and name in sources:  # a modelled source works on what it emits
+            received = emitted[name]
+        if name in emitted and name not in sources:
+            outputs[name] = emitted[name]
+            continue
+        if behaviour is None:
+            outputs[name] = received
+            continue
+        inputs[name] = received
+        held_back = stop_at_windows and behaviour.windowed
+        outputs[name] = 0.0 if held_back else received * behaviour.profile.selectivity
+    return inputs

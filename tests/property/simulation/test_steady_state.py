@@ -22,7 +22,7 @@ from workbench.simulation import (
     advance,
     steady_state,
 )
-from workbench.simulation.waves import input_ratios
+from workbench.simulation.model import input_ratios
 
 WINDOW_S = 4.0
 MICRO = 1e-6

@@ -172,16 +172,3 @@ def test_a_probe_out_of_time_is_told(monkeypatch):
     assert not tune(problem, bounds=False).minimal
     with pytest.warns(UserWarning, match=r"took more than 5.0 s and counts as having no plan"):
         tune_thresholds(problem, bounds=False)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"relaxation": 1.0}, "relaxation is 1.0; give a factor above 1"),
-        ({"step": 0}, "step is 0; give a number above 0"),
-        ({"timeout_s": 0}, "timeout_s is 0; give seconds above 0"),
-    ],
-)
-def test_bad_arguments_are_refused_with_what_is_allowed(arguments, message):
-    with pytest.raises(WorkbenchError, match=message):
-        tune_thresholds(example_a(), **arguments)

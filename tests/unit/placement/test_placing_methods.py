@@ -21,7 +21,7 @@ from workbench.placement import (
     optimal,
     place,
 )
-from workbench.placement.grouped import GROUP_METHODS, group_job
+from workbench.placement.methods import GROUP_METHODS, group_job
 from workbench.simulation import Worker
 
 

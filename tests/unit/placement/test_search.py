@@ -1,7 +1,6 @@
 import pytest
 from placement_oracle import example_a, example_b
 
-from workbench.errors import WorkbenchError
 from workbench.placement import CostVector, count_within, search
 from workbench.placement._search import search_order
 
@@ -46,12 +45,10 @@ def test_operators_of_high_load_in_the_limited_dimensions_come_first():
     assert search_order(problem, CostVector(io=0.1)) == (3, 0, 1, 2, 4)
 
 
-def test_a_search_out_of_time_says_so_and_none_begins_without_time():
+def test_a_search_out_of_time_says_so():
     result = search(example_b((20, 36, 28, 40, 4), 8, 16), timeout_s=0.01)
     assert not result.exhausted
     assert result.nodes > 0
-    with pytest.raises(WorkbenchError, match="timeout_s is 0; give seconds above 0, or None for no limit"):
-        search(example_a(), timeout_s=0)
 
 
 def test_plans_are_read_only():

@@ -6,8 +6,6 @@ from workbench.scaling._justin import managed_memory_mb
 
 MS = 1e-3
 FINE, PRESSED = StateMetrics(0.9, 0.3 * MS), StateMetrics(0.72, 0.3 * MS)
-HIGH = StateMetrics(0.95, 1e-5)
-LOW = StateMetrics(0.3, 1e-5)
 
 
 def explained(previous, proposed, *metrics, **options):
@@ -142,17 +140,19 @@ def test_bad_input_is_named(call, text):
         call()
 
 
-def test_cases_of_the_variants():
-    shrinking = JustinVariant("exceeds", give_back_hit_rate=0.9)
-    assert explained((9, 1), 3, LOW, variant=shrinking).case == "shrinks"
-    assert explained((9, 1), 3, HIGH, variant=shrinking).case == "gives back"
+SHRINKING, GIVING = (JustinVariant(guard, give_back_hit_rate=0.9) for guard in ("exceeds", "differs"))
+ALL_HITS, FEW_HITS = StateMetrics(None, None), StateMetrics(0.1, 5e-4)  # without look-ups all are hits
 
 
-def test_memory_given_back_after_it_helped_is_no_roll_back():
-    giving = JustinVariant("differs", give_back_hit_rate=0.9)
-    after = StateMetrics(None, None)  # no look-ups: all hits, 10 % before
-    found = explained((4, 2, True), 3, after, StateMetrics(0.1, 5e-4), variant=giving)
-    assert found.state == MemoryState(3, 1)
-    assert found.case == "gives back"
-    worse = explained((4, 2, True), 3, StateMetrics(0.1, 5e-4), after, variant=giving)
-    assert (worse.state, worse.case) == (MemoryState(3, 1), "roll back")
+@pytest.mark.parametrize(
+    ("row", "variant", "case", "state"),
+    [
+        (((9, 1), 3, StateMetrics(0.3, 1e-5)), SHRINKING, "shrinks", (3, 1)),
+        (((9, 1), 3, StateMetrics(0.95, 1e-5)), SHRINKING, "gives back", (3, 0)),
+        (((4, 2, True), 3, ALL_HITS, FEW_HITS), GIVING, "gives back", (3, 1)),  # it helped, so it is no roll back
+        (((4, 2, True), 3, FEW_HITS, ALL_HITS), GIVING, "roll back", (3, 1)),
+    ],
+)
+def test_cases_of_the_variants(row, variant, case, state):
+    found = explained(*row, variant=variant)
+    assert (found.case, found.state) == (case, MemoryState(*state))

@@ -3,7 +3,7 @@ import random
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.scaling import Fleet, WorkerShape
+from workbench.scaling import WorkerShape
 from workbench.scaling._justin import managed_memory_mb
 from workbench.scaling.fleet import TaskDemand, pack_tasks
 
@@ -30,11 +30,6 @@ def demand(tasks, level):
 )
 def test_tasks_are_packed(demands, packing):
     assert pack_tasks(demands, TASK_MANAGER) == packing
-
-
-def test_whole_workers_are_paid():
-    fleet = Fleet(TASK_MANAGER, HEAP_MB)
-    assert fleet.paid({"o": 12, "sink": 1}, {"o": 158.0, "sink": 158.0}) == (4, 16, 8192)
 
 
 def one_by_one(demands, order):

@@ -292,7 +292,7 @@ def test_whole_workers_are_paid_and_memory_levels_count():
     row = line.summary()
     assert set(line.workers) == {2}
     assert (row["core_hours"], row["gb_hours"], row["cost"]) == pytest.approx((8.0, 4.0, 1.0))
-    assert fleet.paid(tasks, {"count": 632.0}).workers == 3  # two at 986 MB fill a worker; four maps need one more
+    assert fleet.paid(tasks, {"count": 632.0}) == (3, 12, 6144)  # two at 986 MB fill one; four maps need one more
     start = Decision(tasks, {"map": None, "count": 128.0})
     row = replay(hour, MODEL, Static(), start, memory_mb=512.0).summary()
     assert row["gb_hours"] == pytest.approx(8 * 0.5 + 4 * 0.125)

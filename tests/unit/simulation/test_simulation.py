@@ -29,7 +29,7 @@ from workbench.simulation import (
 )
 from workbench.simulation.deployment import block_cache_mb, hit_rate
 from workbench.simulation.keys import task_shares
-from workbench.simulation.waves import input_ratios, waves
+from workbench.simulation.model import input_ratios, waves
 
 MS = 1e-3
 

@@ -92,16 +92,11 @@ def test_priorities():
     assert [edge[:2] for edge in job.by_priority("rs")] == [(1, 2), (0, 1)]
 
 
-def test_random_graphs_of_section_7_3():
+def test_on_the_random_graphs_of_section_7_3_the_best_found_is_near_the_optimum():
+    """What the paper's own algorithms reach there is among its headlines."""
     jobs, capacity = random_jobs(120, seed=73)
-    optimum = [optimal_allocation(job, capacity).gain for job in jobs]
-
-    def share(allocate):
-        return sum(allocate(job, capacity).gain for job in jobs) / sum(optimum)
-
-    assert share(top_down) >= 0.915
-    assert share(lambda job, capacity: task_level(job, capacity, "imc")) == pytest.approx(0.86, abs=0.02)
-    assert share(best_allocation) >= 0.995
+    best, optimum = (sum(use(job, capacity).gain for job in jobs) for use in (best_allocation, optimal_allocation))
+    assert best >= 0.995 * optimum
 
 
 @pytest.mark.parametrize(("cost", "factor", "gain"), [(200, 0.25, 20), (50, 4, 20)])
