@@ -13,6 +13,8 @@ from workbench.study.planned import (
     PROBLEM,
     Planned,
     asked_of,
+    intervals_left_out,
+    plan_on,
     planned_document,
     plans_path,
     read_planned,
@@ -39,5 +41,4 @@ from workbench.study.scenario import Scenario
 from workbench.study.scripts import ScriptDraft, draft_script
 from workbench.study.spec import CLUSTER_KEYS, Study, read_study, study_from
 from workbench.study.start import Start, measured_start, planned_start, simulated_start
-from workbench.study.targets import intervals_left_out, plan_on
 from workbench.study.verifying import Verified, plan_to_verify, verify_plan

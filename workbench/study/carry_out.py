@@ -19,9 +19,8 @@ from workbench.records import MODES, CapacityPlan, InstanceType, Measurement, Ru
 from workbench.simulation import RateTrace
 from workbench.study.catalogue import find_query, recorded
 from workbench.study.observed import explored_log
-from workbench.study.planned import Planned, asked_of
+from workbench.study.planned import Planned, asked_of, plan_targets
 from workbench.study.spec import Study
-from workbench.study.targets import plan_targets
 from workbench.testbed import FluidTestbed, RecordedTestbed, Sharing, SparkTestbed, Testbed, WarmTestbed
 from workbench.workload import Dataset, Query, read_key_frequencies
 

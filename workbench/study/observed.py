@@ -27,9 +27,8 @@ from workbench.observing import (
     unseen,
 )
 from workbench.records import EndingRun, Gauge
-from workbench.study.planned import Planned, asked_of, read_planned
+from workbench.study.planned import Planned, asked_of, plan_targets, read_planned
 from workbench.study.spec import Study
-from workbench.study.targets import plan_targets
 
 RECENT_S = 60.0  # of batches that show the present rate of arrival, and the present time of a batch
 OUTAGE_MIN = 10.0  # outage to ask about by default, minutes

@@ -35,7 +35,6 @@ LOOKED_INTO = {
     "workbench.study.local",
     "workbench.study.planned",
     "workbench.study.start",
-    "workbench.study.targets",
     "workbench.testbed.spark.cluster",
     "workbench.testbed.spark.driver.cores",
     "workbench.testbed.spark.driver.feed",

@@ -12,7 +12,7 @@ from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, Concluded
 from workbench.study import SoFar, Study, planned_so_far, planning, prepare, read_planned, run_study, write_planned
-from workbench.study.targets import plan_targets
+from workbench.study.planned import plan_targets
 from workbench.testbed import WarmTestbed
 
 STUDY = Study("nexmark:q1", (3e3, 2e4), (1, 2, 4), (1024,), slot_cpus=0.2, deployment="shared")
