@@ -77,7 +77,8 @@ def run_measure(options: argparse.Namespace) -> int:
     else:
         look.show(look.console(), answered)
         look.path(look.console(), "measurement", output)
-    complete = write_report("measure", {"measurement": str(output.resolve())}, options.report, quiet=options.json)
+    made = {"measurement": str(output.resolve())}
+    complete = options.report is None or write_report("measure", made, options.report, quiet=options.json)
     if estimate.rate is None or not complete:
         return NOT_SUSTAINED
     return SOURCE_BOUND if estimate.limit == "source" else DONE

@@ -59,7 +59,7 @@ def run_plan(options: argparse.Namespace) -> int:
     if not options.json:
         _show_recorded(Path(options.study).with_suffix(RECORDED), here=study.testbed == "spark" and not study.cluster)
     taken = list[str]()
-    ready = study if study.log is not None else prepare(study, journal)
+    ready = prepare(study, journal)
     would = dry_run(ready, journal)
     with progress(would.seconds[1], runs=would.runs, timed=study.testbed == "spark") as say:
 
@@ -91,7 +91,8 @@ def run_plan(options: argparse.Namespace) -> int:
     _write_alerts(planned, options.alerts, quiet=options.json)
     for rate, reason in planned.refused:
         print_error(f"no plan for {units.rate(rate)}: {reason}")
-    complete = write_report("plan", {"planned": str(output.resolve())}, options.report, quiet=options.json)
+    from_plans = {"planned": str(output.resolve())}
+    complete = options.report is None or write_report("plan", from_plans, options.report, quiet=options.json)
     return DONE if complete and planned.plans and not planned.refused else NOT_SUSTAINED
 
 
@@ -101,9 +102,9 @@ def _repeated(options: argparse.Namespace) -> dict[str, object]:
     return kept if options.journal == JOURNAL else kept | {"journal": options.journal}
 
 
-def _show_so_far(ready: Study | Prepared, asked: Asked, *, as_json: bool) -> None:
+def _show_so_far(ready: Prepared, asked: Asked, *, as_json: bool) -> None:
     """Show what an interrupted study allows to say; where no run was finished, or a log is read, nothing."""
-    if not isinstance(ready, Prepared):
+    if ready.explored is not None:
         return
     with suppress(WorkbenchError):
         planned = planned_so_far(ready, asked)

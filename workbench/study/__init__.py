@@ -1,8 +1,7 @@
 """Studies: what the user asks for, run from beginning to end with progress, cancelling and resuming."""
 
 from workbench.study._drift import Change, Drift, drift, study_drift
-from workbench.study._dry_run import DryRun, dry_run
-from workbench.study.carry_out import Prepared, SoFar, fitting, planned_so_far, prepare, query_of, run_study, testbed_of
+from workbench.study.carry_out import SoFar, planned_so_far, run_study
 from workbench.study.catalogue import find_query, read_query
 from workbench.study.draft import Draft, draft
 from workbench.study.history import StudyHistory
@@ -23,6 +22,7 @@ from workbench.study.planned import (
     what_the_hottest_takes,
     write_planned,
 )
+from workbench.study.prepared import DryRun, Prepared, dry_run, fitting, prepare, query_of, testbed_of
 from workbench.study.runner import Runner, Snapshot, State, measuring, planning
 from workbench.study.scaling import (
     KEYED,

@@ -8,8 +8,8 @@ from workbench.errors import WorkbenchError
 from workbench.measuring import CapacityEstimator, Event, verify
 from workbench.records import CapacityPlan, Probe
 from workbench.speed import RelativeSpeed, relative_speed, typical_of
-from workbench.study.carry_out import query_of
 from workbench.study.planned import Planned
+from workbench.study.prepared import query_of
 from workbench.testbed import SparkTestbed, Testbed
 
 _SAME = 1e-3  # rates are printed with three digits

@@ -13,8 +13,8 @@ from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.records import CapacityPlan
 from workbench.study import SoFar, Study, read_planned, run_study, study_from, write_planned
-from workbench.study.carry_out import prepare
 from workbench.study.planned import plan_targets
+from workbench.study.prepared import prepare
 from workbench.testbed import FluidTestbed
 
 STUDY = Study("nexmark:q1", (2e6, 2e7), (2, 4, 8, 16), (512, 1024), testbed="fluid", slot_cpus=1.0, most_runs=9)

@@ -8,7 +8,7 @@ from simulated_study import SIMULATED
 from workbench import cli
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.study import Study, carry_out, dry_run, run_study
+from workbench.study import Study, dry_run, prepared, run_study
 from workbench.testbed import FluidTestbed
 from workbench.workload import nexmark
 
@@ -128,8 +128,8 @@ def test_the_command_tells_short_times_in_seconds_and_a_plan_looks_for_its_query
     first, *_, last = capsys.readouterr().out.splitlines()
     assert (first, last) == ("measure 2 slots of 512 MB", "about 8 to 9 seconds")
     assert list(tmp_path.iterdir()) == [tmp_path / "study.yaml"]
-    found, usual = [], carry_out.query_of
-    monkeypatch.setattr(carry_out, "query_of", lambda *given: found.append(given) or usual(*given))
+    found, usual = [], prepared.query_of
+    monkeypatch.setattr(prepared, "query_of", lambda *given: found.append(given) or usual(*given))
     cli.main(("plan", "study.yaml"))
     assert len(found) == 1
     capsys.readouterr()
