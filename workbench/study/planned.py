@@ -64,6 +64,10 @@ class Planned:
         """How the forms of the model compare on its runs."""
         return compare_forms(self.exploration, self.plans, [one.rate for one in self.refused])
 
+    def elsewhere(self, plan: CapacityPlan) -> bool:
+        """Whether a plan has another interval than was explored, or other cores: the model has no risks for these."""
+        return plan.on_other_cores or plan.budget.interval_s != self.exploration.runs[0].budget.interval_s
+
 
 def plan_targets(
     study: Study, exploration: Exploration, swept: Sequence[Run] = (), instances: Sequence[InstanceType] = ()
@@ -103,7 +107,7 @@ def plan_targets(
             found = replace(
                 found,
                 environment=study.environment and Path(study.environment).name,
-                settings=_brought(study) or None,
+                settings=_brought(study),
                 script=study.script,
                 inputs=_shares(exploration) if study.inputs else None,
                 day=None if trace is None else _followed(study, exploration, found, trace, allowed),
@@ -123,9 +127,11 @@ def _input_with(study: Study, column: str) -> str:
     return having[0] if len(having) == 1 else ""
 
 
-def _brought(study: Study) -> JobSettings:
+def _brought(study: Study) -> JobSettings | None:
     """Return what the job of a study brings along in production: also the package of its sink, and any checkpoint."""
     brought = replace(study.job_settings, checkpoint=study.checkpoint)
+    if not brought:
+        return None
     with suppress(WorkbenchError):  # of a Spark that is no longer installed
         return replace(brought, packages=(*sink_packages(brought), *brought.packages))
     return brought
