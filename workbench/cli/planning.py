@@ -13,7 +13,6 @@ from workbench.answers import planned as of_a_plan
 from workbench.capacity.model import Asked
 from workbench.cli import look
 from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_files, check_name, print_error
-from workbench.cli.masters import changes, given
 from workbench.cli.progress import progress
 from workbench.cli.reporting import write_report
 from workbench.errors import WorkbenchError
@@ -27,6 +26,8 @@ from workbench.study import (
     Prepared,
     Study,
     asked_of,
+    cluster_changes,
+    cluster_given,
     dry_run,
     planned_document,
     planned_so_far,
@@ -50,7 +51,7 @@ def run_plan(options: argparse.Namespace) -> int:
     check_files(written, (options.study,))
     check_name(options.study)
     check_name(options.journal)
-    study = read_study(options.study, changes(options))
+    study = read_study(options.study, cluster_changes(vars(options)))
     check_files(written, (*study.datasets, study.table, study.log, study.day, study.keys, study.prices))
     if options.dry_run:
         return _show_dry_run(dry_run(study, Journal(options.journal)), study, as_json=options.json)
@@ -98,7 +99,7 @@ def run_plan(options: argparse.Namespace) -> int:
 
 def _repeated(options: argparse.Namespace) -> dict[str, object]:
     """Return the options that the same command needs to find its measurements again."""
-    kept = {name.replace("_", "-"): value for name, value in given(options).items()}
+    kept = {name.replace("_", "-"): value for name, value in cluster_given(vars(options)).items()}
     return kept if options.journal == JOURNAL else kept | {"journal": options.journal}
 
 

@@ -28,17 +28,22 @@ from workbench.study.scaling import (
     KEYED,
     NAMES,
     POLICIES,
-    RESTARTS_S,
     Pool,
     Replayed,
     ReplayedParadigms,
+    Start,
     replay_paradigms,
-    replay_policies,
-    replay_restarts,
     replay_start,
 )
-from workbench.study.scenario import Scenario
+from workbench.study.scenario import (
+    RESTARTS_S,
+    Scenario,
+    measured_start,
+    planned_start,
+    replay_policies,
+    replay_restarts,
+    simulated_start,
+)
 from workbench.study.scripts import ScriptDraft, draft_script
-from workbench.study.spec import CLUSTER_KEYS, Study, read_study, study_from
-from workbench.study.start import Start, measured_start, planned_start, simulated_start
+from workbench.study.spec import Study, cluster_changes, cluster_given, cluster_of, read_study, study_from
 from workbench.study.verifying import Verified, plan_to_verify, verify_plan

@@ -174,7 +174,8 @@ def find_query(
     if not imports:
         rows.require_captured()
     module, _, attribute = name.partition(":")
-    if (script := Script.named(name)) is not None:
+    script = None if module == "nexmark" else Script.named(name)
+    if script is not None:
         if imports and (folder := str(script.path.parent)) not in sys.path:  # for the modules next to it, in Spark
             sys.path.insert(0, folder)
         query = _started_by(script, rows)

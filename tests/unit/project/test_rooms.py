@@ -34,7 +34,7 @@ LOOKED_INTO = {
     "workbench.study._drift",
     "workbench.study.local",
     "workbench.study.planned",
-    "workbench.study.start",
+    "workbench.study.scenario",
     "workbench.testbed.spark.cluster",
     "workbench.testbed.spark.driver.cores",
     "workbench.testbed.spark.driver.feed",
