@@ -4,15 +4,14 @@ from workbench.capacity.planning._plan import plan
 from workbench.capacity.planning.checks import check_keys, hot_key
 from workbench.capacity.planning.cluster import Cluster, pack
 from workbench.capacity.planning.compared import compare_forms, fitted_form
-from workbench.capacity.planning.elsewhere import (
+from workbench.capacity.planning.intervals import (
     IntervalPoint,
     IntervalSpeedup,
     interval_points,
     interval_speedups,
-    on_cores,
     sweep,
 )
-from workbench.capacity.planning.judged import capacity_at, falls_short, margin_of
+from workbench.capacity.planning.judged import capacity_at, falls_short, margin_of, on_cores
 from workbench.capacity.planning.stages import batch_of, follow, in_turns
 from workbench.capacity.planning.what_if import Answer, Question, ask, common_range
 from workbench.capacity.planning.workers import COLUMNS as PRICE_COLUMNS

@@ -18,8 +18,8 @@ from workbench.capacity.allocation import allocate
 from workbench.capacity.explore import Exploration, keeps_state, overstatement, saw_operators
 from workbench.capacity.model import MicroBatch, carries
 from workbench.capacity.planning import checks
-from workbench.capacity.planning.elsewhere import IntervalSpeedup, offers, on_cores
-from workbench.capacity.planning.judged import Place, judged_plan, margin_of
+from workbench.capacity.planning.intervals import IntervalSpeedup
+from workbench.capacity.planning.judged import Place, judged_plan, margin_of, offers, on_cores
 from workbench.capacity.planning.stages import batch_of, lay_out, least_slots, source_share
 from workbench.capacity.planning.workers import (
     UNPRICED,

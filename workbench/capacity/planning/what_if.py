@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 
 from workbench import units
 from workbench.capacity.explore import Exploration
-from workbench.capacity.planning.elsewhere import counted, on_cores
-from workbench.capacity.planning.judged import Place, judged_plan, margin_of
+from workbench.capacity.planning.judged import Place, counted, judged_plan, margin_of, on_cores
 from workbench.capacity.planning.workers import executor_size
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
