@@ -89,7 +89,7 @@ def plan_targets(
                 raise WorkbenchError(  # noqa: TRY301 - a reason as any other
                     f"Nothing could be measured at {listed} MB per slot. Set other plan_memory_mb."
                 )
-            allowed = _interval_gains(study, swept)
+            allowed = interval_gains(study, swept)
             found = plan(
                 exploration,
                 rate,
@@ -187,7 +187,7 @@ def intervals_left_out(swept: Sequence[Run]) -> dict[float, str]:
     return {interval: reason for interval, reason in reasons.items() if reason is not None}
 
 
-def _interval_gains(study: Study, swept: Sequence[Run]) -> Mapping[float, IntervalSpeedup] | None:
+def interval_gains(study: Study, swept: Sequence[Run]) -> Mapping[float, IntervalSpeedup] | None:
     """Trigger intervals to choose from; None, the explored one, where nothing can or need be compared."""
     left_out = intervals_left_out(swept)
     points = interval_points([run for run in swept if run.budget.interval_s not in left_out])
