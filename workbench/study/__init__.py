@@ -1,7 +1,7 @@
 """Studies: what the user asks for, run from beginning to end with progress, cancelling and resuming."""
 
 from workbench.study._drift import Change, Drift, drift, study_drift
-from workbench.study.carry_out import SoFar, planned_so_far, run_study
+from workbench.study.carry_out import SoFar, Verified, plan_to_verify, planned_so_far, run_study, verify_plan
 from workbench.study.catalogue import find_query, read_query
 from workbench.study.draft import Draft, draft
 from workbench.study.history import StudyHistory
@@ -46,4 +46,3 @@ from workbench.study.scenario import (
 )
 from workbench.study.scripts import ScriptDraft, draft_script
 from workbench.study.spec import Study, cluster_changes, cluster_given, cluster_of, read_study, study_from
-from workbench.study.verifying import Verified, plan_to_verify, verify_plan
