@@ -175,4 +175,5 @@ def test_a_rate_is_answered_where_a_run_carries_it_and_not_far_beyond(stored):
     most = max(stored.exploration.measurements, key=lambda run: run.budget.slots)
     said = SoFar(replace(stored.study, targets=(20_000.0, 1_000_000.0)), (most,), ()).lines
     assert [line.startswith("answer") for line in said] == [True, False]
-    assert "not answered yet: 1 M records/s" in said[1]
+    assert said[1].startswith("after 1 run: at least ")
+    assert "slots, by a probe that was sustained; not answered yet: 1 M records/s" in said[1]

@@ -72,11 +72,8 @@ def executor_size(slots: int | None) -> int | None:
 
 def slots_within(most: int, profile: SlotProfile, cpus: float, memory_mb: float) -> int:
     """Return the most slots, up to `most`, of an executor that fits into these cores and MiB; 0 if none does."""
-
-    def is_too_large(slots: int) -> bool:
-        return not Executor(slots, profile).fits(cpus, memory_mb)
-
-    return bisect_left(range(1, most + 1), True, key=is_too_large)  # noqa: FBT003 - a larger one never fits either
+    sizes = range(1, most + 1)  # a larger one than one that does not fit never fits either
+    return bisect_left(sizes, True, key=lambda slots: not Executor(slots, profile).fits(cpus, memory_mb))  # noqa: FBT003
 
 
 def _of_ranges(amount: float, shares: Sequence[tuple[float, float]]) -> float:
