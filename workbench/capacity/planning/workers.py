@@ -72,8 +72,8 @@ def executor_size(slots: int | None) -> int | None:
 
 def slots_within(most: int, profile: SlotProfile, cpus: float, memory_mb: float) -> int:
     """Return the most slots, up to `most`, of an executor that fits into these cores and MiB; 0 if none does."""
-    sizes = range(1, most + 1)  # a larger one than one that does not fit never fits either
-    return bisect_left(sizes, True, key=lambda slots: not Executor(slots, profile).fits(cpus, memory_mb))  # noqa: FBT003
+    # beyond one that does not fit, none does
+    return bisect_left(range(1, most + 1), x=True, key=lambda slots: not Executor(slots, profile).fits(cpus, memory_mb))
 
 
 def _of_ranges(amount: float, shares: Sequence[tuple[float, float]]) -> float:
