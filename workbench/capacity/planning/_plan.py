@@ -25,13 +25,7 @@ from workbench.capacity.planning import checks
 from workbench.capacity.planning.intervals import IntervalSpeedup
 from workbench.capacity.planning.judged import Place, counted, judged_plan, margin_of, offers, on_cores
 from workbench.capacity.planning.stages import batch_of, lay_out, least_slots, source_share
-from workbench.capacity.planning.workers import (
-    UNPRICED,
-    cheapest,
-    executor_size,
-    in_executors,
-    slots_per_worker,
-)
+from workbench.capacity.planning.workers import UNPRICED, cheapest, executor_size, in_executors, slots_per_worker
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.records import HOURS_PER_MONTH, CapacityPlan, EndingRun, InstanceType, ModelFinding, Outage, Price
