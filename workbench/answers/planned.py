@@ -178,7 +178,7 @@ def _alternatives(planned: Planned, plan: CapacityPlan) -> Listing | None:
     slots. The plan's own risk is the verdict's. More slots are no riskier, because some of them may stay idle.
     """
     own, price, verdict = plan.budget.slots, plan.price, plan.verdict
-    if verdict is None or verdict.risk is None or planned_evidence.elsewhere(planned, plan):
+    if verdict is None or verdict.risk is None or planned.elsewhere(plan):
         return None
     each = (plan.executor_slots or 1) if price is None else price.slots_per_worker
     at = own // each if price is None else price.workers

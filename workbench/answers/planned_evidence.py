@@ -23,11 +23,6 @@ _DAY = "What would following the load save?"
 _CHART = 400  # pixels: a page shows the answer and how to start it before its evidence
 
 
-def elsewhere(planned: Planned, plan: CapacityPlan) -> bool:
-    """Whether a plan has another interval than was explored, or other cores: the model has no risks for these."""
-    return plan.on_other_cores or plan.budget.interval_s != planned.exploration.runs[0].budget.interval_s
-
-
 def _refused(planned: Planned) -> list[Card]:
     return [Card(f"refused-{rate:.0f}", units.rate(rate), reason, kind="no-plan") for rate, reason in planned.refused]
 
@@ -147,7 +142,7 @@ def _shares(plan: CapacityPlan) -> tuple[str, go.Figure | None]:
 def _safety(planned: Planned) -> list[Card]:
     """Plot the risk of missing the largest target against the price of workers of the planned type."""
     plan = max(planned.plans, key=lambda plan: plan.rate, default=None)
-    if plan is None or elsewhere(planned, plan):
+    if plan is None or planned.elsewhere(plan):
         return []
     price, verdict, slots = plan.price, plan.verdict, plan.budget.slots
     own = None  # without a verdict

@@ -48,7 +48,6 @@ def bids2_micro_batch(
     *,
     solver: Solver = "exact",
     frozen: int | None = None,
-    source_partitions: int | None = None,
     slot_speedup: float = 1.0,
 ) -> BatchLayout:
     """Choose the partitions of every stage so that the rate which fills the interval is the highest possible.
@@ -63,8 +62,6 @@ def bids2_micro_batch(
         take the one of fewest tasks.
     frozen
         Partitions of the state that a checkpoint holds already; None: choose them.
-    source_partitions
-        Partitions of a topic; None: choose those of the source.
     slot_speedup
         Times as fast as on its slot that a task runs while other slots idle: where slots are shares of one quota,
         1 / cores of a slot. Fewer tasks than slots then leave nothing unused, and spare what each task costs.
@@ -76,7 +73,7 @@ def bids2_micro_batch(
     check_solver(solver)
     if not batch.stages:
         raise WorkbenchError("The batch has no stages; measure a run that shows them.")
-    choices = _choices(batch.stages, slots, frozen, source_partitions)
+    choices = _choices(batch.stages, slots, frozen)
     problem = _Problem(batch, choices, slots, interval_s, slot_speedup)
     chosen, rows = problem.solve(_milp if solver == "cbc" else _each)
     partitions = {line.name: count for choice, count in zip(choices, chosen, strict=True) for line in choice.stages}
@@ -193,18 +190,12 @@ def _fewest(problem: _Problem, tables: _Tables) -> list[int]:
     ]
 
 
-def _choices(
-    stages: Sequence[StageLine], slots: int, frozen: int | None, source_partitions: int | None
-) -> list[_Choice]:
+def _choices(stages: Sequence[StageLine], slots: int, frozen: int | None) -> list[_Choice]:
     groups: dict[object, list[StageLine]] = {}
     for number, line in enumerate(stages):
         groups.setdefault("state" if line.stateful else "source" if line.source else number, []).append(line)
-    fixed: Mapping[object, int | None] = {"state": frozen, "source": source_partitions}
-    found = []
-    for kind, lines in groups.items():
-        given = fixed.get(kind)
-        found.append(_Choice(tuple(lines), candidates(slots) if given is None else (whole("partitions", given, 1),)))
-    return found
+    own = candidates(slots) if frozen is None else (whole("partitions", frozen, 1),)
+    return [_Choice(tuple(lines), own if kind == "state" else candidates(slots)) for kind, lines in groups.items()]
 
 
 def candidates(slots: int) -> tuple[int, ...]:

@@ -13,11 +13,11 @@ from workbench.advice import Advice
 from workbench.bundle import collect, write
 from workbench.cli import look
 from workbench.cli.console import BAD_INPUT, DONE, check_files
-from workbench.cli.masters import cluster_of
 from workbench.cli.progress import progress
 from workbench.dataflow import Budget, SlotProfile
 from workbench.doctor import examine, examine_cluster, examine_speed
 from workbench.errors import WorkbenchError
+from workbench.study import cluster_of
 from workbench.testbed.spark import Finding
 
 
@@ -28,7 +28,7 @@ def run_doctor(options: argparse.Namespace) -> int:
     for name in ("yes", "study"):
         if getattr(options, name):
             raise WorkbenchError(f"--{name} is given without --bundle. Add --bundle FILE, or leave --{name} out.")
-    cluster = cluster_of(options)
+    cluster = cluster_of(vars(options))
     with progress() as say:
         if cluster is None:
             looked = examine(say.keep)

@@ -13,7 +13,6 @@ from workbench.answers.answer import Fact, Unit, fields
 from workbench.checks import within
 from workbench.cli import look
 from workbench.cli.console import BAD_INPUT, DONE, NOT_SUSTAINED, SOURCE_BOUND, check_files
-from workbench.cli.masters import changes, cluster_of
 from workbench.cli.options import flag
 from workbench.cli.progress import progress
 from workbench.cli.reporting import write_report
@@ -32,6 +31,8 @@ from workbench.measuring import (
 from workbench.records import Probe
 from workbench.study import (
     Verified,
+    cluster_changes,
+    cluster_of,
     find_query,
     fitting,
     plan_to_verify,
@@ -77,7 +78,8 @@ def run_measure(options: argparse.Namespace) -> int:
     else:
         look.show(look.console(), answered)
         look.path(look.console(), "measurement", output)
-    complete = write_report("measure", {"measurement": str(output.resolve())}, options.report, quiet=options.json)
+    made = {"measurement": str(output.resolve())}
+    complete = options.report is None or write_report("measure", made, options.report, quiet=options.json)
     if estimate.rate is None or not complete:
         return NOT_SUSTAINED
     return SOURCE_BOUND if estimate.limit == "source" else DONE
@@ -105,7 +107,7 @@ def run_verify(options: argparse.Namespace) -> int:
 def _verify_plan(options: argparse.Namespace) -> int:
     _refuse_others(options, _OF_A_PLAN)
     planned = read_planned(Path(options.query))
-    cluster = replace(planned.study, **changes(options)).cluster
+    cluster = replace(planned.study, **cluster_changes(vars(options))).cluster
     testbed = replace(spark_here(), cluster=cluster, settings=planned.study.job_settings)
     plan = plan_to_verify(planned, testbed, options.rate)
     if plan.executor_slots is not None and cluster is not None and cluster.executor_slots != plan.executor_slots:
@@ -198,7 +200,7 @@ def _asked(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]:
     with progress() as say:
         rows = (options.dataset, options.event_time, options.output_mode, options.source)
         query = find_query(options.query, *rows, progress=say)
-    cluster = cluster_of(options)
+    cluster = cluster_of(vars(options))
     fractions = cluster is None and quota_permitted()
     cpus, slots = options.slot_cpus, options.slots
     if slots is None:
@@ -215,7 +217,7 @@ def _of_study(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]
     """Build what a study describes, on the budget of the options, or else its largest."""
     _refuse_others(options, _OF_A_STUDY)
     cpus = {} if options.slot_cpus is None else {"slot_cpus": options.slot_cpus}
-    study = read_study(options.query, changes(options) | cpus)
+    study = read_study(options.query, cluster_changes(vars(options)) | cpus)
     testbed = testbed_of(study, lambda _: None)
     if not isinstance(testbed, SparkTestbed):
         raise WorkbenchError(

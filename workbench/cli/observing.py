@@ -64,7 +64,7 @@ def run_observe(options: argparse.Namespace) -> int:
     files = {name: str(Path(path).resolve()) for name in _FILES if (path := asked[name])}
     given = {**asked, **files, "targets": list(options.targets) or None}
     known = {name: value for name, value in given.items() if value is not None}
-    complete = write_report("observe", known, options.report, quiet=options.json)
+    complete = options.report is None or write_report("observe", known, options.report, quiet=options.json)
     told = found.headroom.rate is not None or found.headroom.at_least > 0 or found.ending is not None
     planned = not asks or (found.planned is not None and not found.planned.refused)
     return DONE if complete and planned and told else NOT_SUSTAINED

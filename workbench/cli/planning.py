@@ -13,7 +13,6 @@ from workbench.answers import planned as of_a_plan
 from workbench.capacity.model import Asked
 from workbench.cli import look
 from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_files, check_name, print_error
-from workbench.cli.masters import changes, given
 from workbench.cli.progress import progress
 from workbench.cli.reporting import write_report
 from workbench.errors import WorkbenchError
@@ -27,6 +26,8 @@ from workbench.study import (
     Prepared,
     Study,
     asked_of,
+    cluster_changes,
+    cluster_given,
     dry_run,
     planned_document,
     planned_so_far,
@@ -50,7 +51,7 @@ def run_plan(options: argparse.Namespace) -> int:
     check_files(written, (options.study,))
     check_name(options.study)
     check_name(options.journal)
-    study = read_study(options.study, changes(options))
+    study = read_study(options.study, cluster_changes(vars(options)))
     check_files(written, (*study.datasets, study.table, study.log, study.day, study.keys, study.prices))
     if options.dry_run:
         return _show_dry_run(dry_run(study, Journal(options.journal)), study, as_json=options.json)
@@ -59,7 +60,7 @@ def run_plan(options: argparse.Namespace) -> int:
     if not options.json:
         _show_recorded(Path(options.study).with_suffix(RECORDED), here=study.testbed == "spark" and not study.cluster)
     taken = list[str]()
-    ready = study if study.log is not None else prepare(study, journal)
+    ready = prepare(study, journal)
     would = dry_run(ready, journal)
     with progress(would.seconds[1], runs=would.runs, timed=study.testbed == "spark") as say:
 
@@ -91,19 +92,20 @@ def run_plan(options: argparse.Namespace) -> int:
     _write_alerts(planned, options.alerts, quiet=options.json)
     for rate, reason in planned.refused:
         print_error(f"no plan for {units.rate(rate)}: {reason}")
-    complete = write_report("plan", {"planned": str(output.resolve())}, options.report, quiet=options.json)
+    from_plans = {"planned": str(output.resolve())}
+    complete = options.report is None or write_report("plan", from_plans, options.report, quiet=options.json)
     return DONE if complete and planned.plans and not planned.refused else NOT_SUSTAINED
 
 
 def _repeated(options: argparse.Namespace) -> dict[str, object]:
     """Return the options that the same command needs to find its measurements again."""
-    kept = {name.replace("_", "-"): value for name, value in given(options).items()}
+    kept = {name.replace("_", "-"): value for name, value in cluster_given(vars(options)).items()}
     return kept if options.journal == JOURNAL else kept | {"journal": options.journal}
 
 
-def _show_so_far(ready: Study | Prepared, asked: Asked, *, as_json: bool) -> None:
+def _show_so_far(ready: Prepared, asked: Asked, *, as_json: bool) -> None:
     """Show what an interrupted study allows to say; where no run was finished, or a log is read, nothing."""
-    if not isinstance(ready, Prepared):
+    if ready.explored is not None:
         return
     with suppress(WorkbenchError):
         planned = planned_so_far(ready, asked)

@@ -30,10 +30,8 @@ def run_report(options: argparse.Namespace) -> int:
     return _written(report.render(name, parameters, output, options.title, options.timeout_s), as_json=options.json)
 
 
-def write_report(name: str, parameters: Mapping[str, object], target: str | None, *, quiet: bool) -> bool:
-    """Write a report to `target`, once the answer is out; return whether it is complete, True without a target."""
-    if target is None:
-        return True
+def write_report(name: str, parameters: Mapping[str, object], target: str, *, quiet: bool) -> bool:
+    """Write a report to `target`, once the answer is out; return whether it is complete."""
     made = report.render(name, parameters, target)
     if not quiet:
         show(f"report: {Path(target).resolve()}")

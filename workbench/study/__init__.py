@@ -1,8 +1,7 @@
 """Studies: what the user asks for, run from beginning to end with progress, cancelling and resuming."""
 
 from workbench.study._drift import Change, Drift, drift, study_drift
-from workbench.study._dry_run import DryRun, dry_run
-from workbench.study.carry_out import Prepared, SoFar, fitting, planned_so_far, prepare, query_of, run_study, testbed_of
+from workbench.study.carry_out import SoFar, Verified, plan_to_verify, planned_so_far, run_study, verify_plan
 from workbench.study.catalogue import find_query, read_query
 from workbench.study.draft import Draft, draft
 from workbench.study.history import StudyHistory
@@ -13,6 +12,8 @@ from workbench.study.planned import (
     PROBLEM,
     Planned,
     asked_of,
+    intervals_left_out,
+    plan_on,
     planned_document,
     plans_path,
     read_planned,
@@ -21,23 +22,27 @@ from workbench.study.planned import (
     what_the_hottest_takes,
     write_planned,
 )
+from workbench.study.prepared import DryRun, Prepared, dry_run, fitting, prepare, query_of, testbed_of
 from workbench.study.runner import Runner, Snapshot, State, measuring, planning
 from workbench.study.scaling import (
     KEYED,
     NAMES,
     POLICIES,
-    RESTARTS_S,
     Pool,
     Replayed,
     ReplayedParadigms,
+    Start,
     replay_paradigms,
-    replay_policies,
-    replay_restarts,
     replay_start,
 )
-from workbench.study.scenario import Scenario
+from workbench.study.scenario import (
+    RESTARTS_S,
+    Scenario,
+    measured_start,
+    planned_start,
+    replay_policies,
+    replay_restarts,
+    simulated_start,
+)
 from workbench.study.scripts import ScriptDraft, draft_script
-from workbench.study.spec import CLUSTER_KEYS, Study, read_study, study_from
-from workbench.study.start import Start, measured_start, planned_start, simulated_start
-from workbench.study.targets import intervals_left_out, plan_on
-from workbench.study.verifying import Verified, plan_to_verify, verify_plan
+from workbench.study.spec import Study, cluster_changes, cluster_given, cluster_of, read_study, study_from

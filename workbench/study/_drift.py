@@ -12,8 +12,9 @@ the runs count that its model was fitted to, those of one budget by their mean. 
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, geometric_mean
 from typing import Literal
 
@@ -23,13 +24,13 @@ from scipy.stats import t as student
 from workbench import units
 from workbench.capacity import Exploration
 from workbench.capacity.model import why_no_capacity
-from workbench.capacity.planning import IntervalSpeedup, capacity_at, interval_points, interval_speedups
+from workbench.capacity.planning import IntervalSpeedup, capacity_at
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.measuring import EXPECTED_DEVIATION, EXPECTED_WEIGHT, expected_deviation, with_prior
 from workbench.records import Measurement, core_speed_of
 from workbench.speed import RelativeSpeed, relative_speed
-from workbench.study.planned import Planned
+from workbench.study.planned import Planned, interval_gains
 
 _LAW_PARAMETERS = 3  # of the scaling law: scale and two exponents
 _SLACK = 1e-9
@@ -278,21 +279,13 @@ def _operator_changes(before: Measurement, now: Measurement, scatter: Scatter) -
 def _promises(before: Planned, now: Planned) -> Iterable[Promise]:
     """Yield the earlier plans whose trigger interval and cores the present model covers."""
     slots_now = {plan.rate: plan.budget.slots for plan in now.plans}
-    gains = _gains(now)
+    explored = {now.study.interval_s: IntervalSpeedup()}
+    gains = interval_gains(replace(now.study, latency_s=None), now.sweep) or explored
     for plan in before.plans:
         gain = gains.get(plan.budget.interval_s)
         if gain is not None and not plan.on_other_cores:
             low, expected, high = capacity_at(now.exploration, plan.budget, gain)
             yield Promise(plan.rate, plan.margin, plan.budget, expected, low, high, slots_now.get(plan.rate))
-
-
-def _gains(planned: Planned) -> Mapping[float, IntervalSpeedup]:
-    """Capacity at each measured trigger interval, relative to that at the explored one."""
-    explored = planned.study.interval_s
-    points = interval_points([run for run in planned.sweep if why_no_capacity(run) is None])
-    if all(point.interval_s != explored for point in points):
-        return {explored: IntervalSpeedup()}
-    return interval_speedups(points, explored)
 
 
 def _differences(before: Measurement, now: Measurement) -> tuple[Difference, ...]:
@@ -319,16 +312,13 @@ def _unequal(what: str, before: Mapping[str, object], now: Mapping[str, object])
 
 def _by_budget(exploration: Exploration) -> dict[Budget, list[Measurement]]:
     """Group the fitted runs by budget; where a budget has none, those that bound its capacity from one side."""
-    fitted: dict[Budget, list[Measurement]] = {}
-    bounding: dict[Budget, list[Measurement]] = {}
+    fitted, bounding = defaultdict[Budget, list[Measurement]](list), defaultdict[Budget, list[Measurement]](list)
     for row, run in enumerate(exploration.runs):
-        if not isinstance(run, Measurement):
-            continue
-        if row in exploration.fitted:
-            fitted.setdefault(run.budget, []).append(run)
-        elif why_no_capacity(run) is not None:
-            bounding.setdefault(run.budget, []).append(run)
-    return bounding | fitted
+        if isinstance(run, Measurement) and row in exploration.fitted:
+            fitted[run.budget].append(run)
+        elif isinstance(run, Measurement) and why_no_capacity(run) is not None:
+            bounding[run.budget].append(run)
+    return {**bounding, **fitted}
 
 
 def _words(budget: Budget) -> str:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import WorkbenchError
 from workbench.records import Sink
-from workbench.study import _written
-from workbench.study.own import file_of, load_own, missing, module_of, read_own
+from workbench.study import own
 from workbench.testbed.spark.kafka import Limits, capture
 from workbench.workload import (
     Dataset,
@@ -174,7 +173,8 @@ def find_query(
     if not imports:
         rows.require_captured()
     module, _, attribute = name.partition(":")
-    if (script := Script.named(name)) is not None:
+    script = None if module == "nexmark" else Script.named(name)
+    if script is not None:
         if imports and (folder := str(script.path.parent)) not in sys.path:  # for the modules next to it, in Spark
             sys.path.insert(0, folder)
         query = _started_by(script, rows)
@@ -200,9 +200,9 @@ be here. A name that its module's text does not define as a function may be a `Q
 
 def _read(name: str, rows: GivenRows) -> Query:
     """Find a user's query in the text of its module, and feed it."""
-    found, name = read_own(name, "query"), _named(name)
-    _written.check_module(name, found.file)
-    _written.check_function(name, found.file, name.partition(":")[2], tuple(rows.inputs))
+    found, name = own.read_own(name, "query"), _named(name)
+    own.check_module(name, found.file)
+    own.check_function(name, found.file, name.partition(":")[2], tuple(rows.inputs))
     if found.is_function and not rows.datasets:
         raise _needs_data(name)
     data = rows.data if rows.datasets else Dataset(str(found.file), "csv")
@@ -217,38 +217,38 @@ def check_sink(sink: Sink, script: Script | None = None, *, imports: bool = Fals
     called: Callable[..., object]
     if imports:
         called = _loaded(sink.function, "the sink")
-        signature = _written.signature_of(called)
+        signature = own.signature_of(called)
     else:
-        called = found = read_own(sink.function, "the sink")
-        _written.check_module(_named(sink.function), found.file)
-        signature = _written.written_signature(found.file, function)
-    _written.check_batch_function(_named(sink.function), signature, placed=bool(sink.place))
+        called = found = own.read_own(sink.function, "the sink")
+        own.check_module(_named(sink.function), found.file)
+        signature = own.written_signature(found.file, function)
+    own.check_batch_function(_named(sink.function), signature, placed=bool(sink.place))
     return called
 
 
 def _named(name: str) -> str:
     """Return ``module:name`` for a name that may begin with a file."""
     module, _, attribute = name.partition(":")
-    return f"{module_of(module)}:{attribute}"
+    return f"{own.module_of(module)}:{attribute}"
 
 
 def _loaded(name: str, kind: str) -> Any:  # noqa: ANN401 - what can be called, or a `Query`
     """Load what users name, from a module that finishes when it is imported."""
     name = _named(name)
     module, _, attribute = name.partition(":")
-    if (file := file_of(module)) is not None:
-        _written.check_module(name, file)
-    found: Any = load_own(name, kind)
+    if (file := own.file_of(module)) is not None:
+        own.check_module(name, file)
+    found: Any = own.load_own(name, kind)
     if not callable(found.build if kind == "query" and isinstance(found, Query) else found):
-        raise missing(module, attribute, sys.modules[module])
+        raise own.missing(module, attribute, sys.modules[module])
     return found
 
 
 def needed_arguments(name: str) -> tuple[str, ...] | None:
     """Names of the arguments that the query called `name`, a user's function, must be given; None: any."""
     found = _loaded(name, "query")
-    signature = _written.signature_of(found.build if isinstance(found, Query) else found)
-    return None if signature is None else _written.needed(signature)
+    signature = own.signature_of(found.build if isinstance(found, Query) else found)
+    return None if signature is None else own.needed(signature)
 
 
 def recorded(_: "DataFrame") -> "DataFrame":
@@ -259,13 +259,15 @@ def recorded(_: "DataFrame") -> "DataFrame":
 def _found(name: str, rows: GivenRows) -> Query:
     if name.startswith("nexmark:"):
         found: Any = nexmark.query(name.removeprefix("nexmark:"))
+        if not rows.inputs:
+            return _fed(found, rows)
     else:
         found, name = _loaded(name, "query"), _named(name)
     if isinstance(found, Query):
-        own = () if rows.dataset else tuple(one.name for one in found.inputs)
-        _written.check_loaded(name, found.build, tuple(rows.inputs) or own)
+        inputs = () if rows.dataset else tuple(one.name for one in found.inputs)
+        own.check_loaded(name, found.build, tuple(rows.inputs) or inputs)
         return _fed(found, rows)
-    _written.check_loaded(name, found, tuple(rows.inputs))
+    own.check_loaded(name, found, tuple(rows.inputs))
     if rows.datasets:
         return Query(name, found, rows.data, rows.event_time)
     raise _needs_data(name)

@@ -21,10 +21,9 @@ from workbench import defaults, units
 from workbench.capacity.planning import PRICE_COLUMNS
 from workbench.errors import WorkbenchError
 from workbench.records import NOOP, JobSettings, Sink
-from workbench.study._written import state_keys, static_tables
 from workbench.study.catalogue import check_sink, find_query, needed_arguments
 from workbench.study.local import slot_cpus, slots_here
-from workbench.study.own import file_of, module_of
+from workbench.study.own import file_of, module_of, state_keys, static_tables
 from workbench.study.spec import check_key
 from workbench.testbed.spark import sink_packages
 from workbench.workload import Dataset, Script, as_spark, first_rows, is_text, plain

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from workbench import bounds, defaults, units
 from workbench.capacity import Exploration
@@ -27,9 +26,8 @@ from workbench.observing import (
     unseen,
 )
 from workbench.records import EndingRun, Gauge
-from workbench.study.planned import Planned, asked_of, read_planned
-from workbench.study.spec import Study
-from workbench.study.targets import plan_targets
+from workbench.study.planned import Planned, plan_targets, read_planned
+from workbench.study.spec import Study, check_key
 
 RECENT_S = 60.0  # of batches that show the present rate of arrival, and the present time of a batch
 OUTAGE_MIN = 10.0  # outage to ask about by default, minutes
@@ -259,8 +257,9 @@ def observe(
         positive("A slot's cpus", slot_cpus, "cores")
     within("The outage", outage_min, 0, bounds.SECONDS / 60, "minutes", ends="[]")
     _check_run(rows, deadline_s, targets)
-    given: dict[str, Any] = {"log": str(log), "prices": prices, "margin": margin, "risk": risk}
-    asked = Study("asked", tuple(targets) or (1.0,), (1,), (1,), testbed="observed", **given)
+    wanted: tuple[float, ...] = check_key("targets", tuple(targets)) if targets else ()
+    keys = {"log": str(log), "margin": margin, "risk": risk, "prices": prices}
+    given = {name: check_key(name, value) for name, value in keys.items()}
     options = {
         "query": query,
         "progress": progress and str(progress),
@@ -274,7 +273,8 @@ def observe(
         "deadline": deadline_s,
         "start": start_s,
     }
-    how = asked_of(asked, {name: value for name, value in options.items() if value is not None})
+    named = {name: value for name, value in options.items() if value is not None}
+    asked = Asked("observed", None, given["log"], named, given["risk"])
     instances = read_instances(Path(prices)) if prices else ()  # before gigabytes are read
     planned_before = read_planned(Path(measured)) if measured else None
     if planned_before is not None and planned_before.study.testbed == "fluid":
@@ -288,7 +288,7 @@ def observe(
     run = None
     if rows is not None and deadline_s is not None:
         run = EndingRun(rows, deadline_s, next(one for one in starts_s if one is not None))
-    targets = targets if run is None else (run.rate,)
+        wanted = (run.rate,)
     interval_s = shown_interval(running, ending, interval_s)
     running = replace(running, cpus=running.cpus if slot_cpus is None else slot_cpus)
     found = unseen(running.with_rows, running.triggers, LEFT_OUT)
@@ -298,16 +298,23 @@ def observe(
     with suppress(WorkbenchError):
         parts = fit_micro_batch([as_measurement(running, found)])
     explained = parts if parts is not None and parts.explains else None
-    compared = None if planned_before is None else compare(running, found, planned_before, tuple(targets))
-    known = Observed(running, found, explained, compared=compared, ending=ending, run=run, asked=how)
-    if not targets:
+    compared = None if planned_before is None else compare(running, found, planned_before, wanted)
+    known = Observed(running, found, explained, compared=compared, ending=ending, run=run, asked=asked)
+    if not wanted:
         return known
-    seen: dict[str, Any] = {"slots": (max(1, running.slots),), "memory_mb": (running.memory_mb,)}
-    seen |= {"slot_cpus": running.cpus, "interval_s": interval_s or asked.interval_s}
-    ends = {} if run is None else asdict(run)
-    study = replace(asked, query=running.name, targets=tuple(targets), **seen, **ends)
+    study = Study(
+        running.name,
+        wanted,
+        (max(1, running.slots),),
+        (running.memory_mb,),
+        testbed="observed",
+        slot_cpus=running.cpus,
+        interval_s=interval_s or defaults.INTERVAL_S,
+        **given,
+        **({} if run is None else asdict(run)),
+    )
     try:
-        explored = replace(explored_running(study, running), asked=how)
+        explored = replace(explored_running(study, running), asked=asked)
         return replace(known, planned=plan_targets(study, explored, (), instances))
     except WorkbenchError as error:
         return replace(known, unplanned=str(error))

@@ -1,13 +1,21 @@
-"""What users name as ``module:name``: modules are looked for in the current folder first, and read again there."""
+"""What users name as ``module:name``: modules are looked for in the current folder first, and read again there.
+
+Whether a query can be planned, and its keys, is also read from the text of its module, before any of it runs. The text
+is parsed, not executed. What it does not show, such as a function that another module makes, passes.
+"""
 
 import ast
 import importlib
 import inspect
+import re
 import sys
-from collections.abc import Iterator
-from contextlib import chdir, contextmanager, redirect_stdout
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import chdir, contextmanager, redirect_stdout, suppress
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
+from types import FunctionType
+from typing import Any
 
 from workbench.errors import WorkbenchError
 from workbench.reading import is_there
@@ -15,6 +23,11 @@ from workbench.workload import Unread
 
 _LONGEST = 500  # characters of a message
 _NOT_HERE = "Run the command in the folder of its file, or install it."
+_WAITS = {"awaitTermination", "awaitAnyTermination"}
+_DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_BY_KEY = {"groupBy", "groupby", "rollup", "cube", "dropDuplicates", "drop_duplicates", "dropDuplicatesWithinWatermark"}
+_WINDOWS = {"window", "session_window", "window_time"}
+_PLAIN_NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def load_own(name: str, kind: str) -> object:
@@ -130,3 +143,266 @@ def _forget(module: str) -> None:
     file = file_of(module)
     if file and Path.cwd() in file.parents and "site-packages" not in file.parts:
         sys.modules.pop(module, None)
+
+
+def check_module(name: str, file: Path) -> None:
+    """Refuse a query whose module would not finish, or would start a stream, when imported."""
+    for statement in _parsed(file).body:
+        if isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test):
+            continue
+        if word := _started_by([statement], within=False):
+            raise WorkbenchError(
+                f"The module of the query {name!r} runs {word} in line {statement.lineno} of {file.name} as soon as it "
+                "is imported. Put what runs it as a script under if __name__ == '__main__', and the query into a "
+                "function of a streaming DataFrame that returns one."
+            )
+
+
+def check_function(name: str, file: Path, function: str, inputs: Sequence[str] = ()) -> None:
+    """Refuse a function that is not a query, by its text in `file`; accept one that the text does not define.
+
+    `inputs` are the names of its inputs; none: it has one, of any name.
+    """
+    tree = _parsed(file)
+    found = _functions(tree).get(function)
+    if found is None:
+        return
+    if not found.decorator_list:  # a decorator may change them
+        _check_arguments(name, _signature(found.args), inputs)
+    _check_sink(name, found, tree)
+    own = list(_own(found.body))
+    for loop in (one for one in own if isinstance(one, ast.While)):
+        ends = any(isinstance(one, ast.Break | ast.Return | ast.Raise) for one in _own(loop.body))
+        if isinstance(loop.test, ast.Constant) and loop.test.value and not ends:
+            raise WorkbenchError(
+                f"The query {name!r} never returns: the loop in line {loop.lineno} has no end. Return the streaming "
+                "DataFrame; the workbench starts the query, and ends it."
+            )
+    gives = (ast.Return, ast.Yield, ast.YieldFrom, ast.Raise)
+    if not any(isinstance(one, gives) and (isinstance(one, ast.Raise) or one.value is not None) for one in own):
+        raise WorkbenchError(f"The query {name!r} returns nothing. Return the streaming DataFrame that it makes.")
+
+
+def check_loaded(name: str, build: Callable[..., Any], inputs: Sequence[str] = ()) -> None:
+    """Refuse a loaded object that is not a query, by its signature and its text, if available."""
+    if (asked := signature_of(build)) is not None:
+        _check_arguments(name, asked, inputs)
+    while isinstance(build, partial):
+        build = build.func
+    written = inspect.unwrap(build)
+    if isinstance(written, FunctionType) and (file := Path(written.__code__.co_filename)).is_file():
+        check_function(name, file, written.__name__ if build is written else "", inputs)
+        if build is not written:  # its decorator may pass anything on, but not return another object
+            tree = _parsed(file)
+            if found := _functions(tree).get(written.__name__):
+                _check_sink(name, found, tree)
+
+
+def signature_of(called: Callable[..., Any]) -> inspect.Signature | None:
+    """Return the signature of a loaded object; None if it is not written in Python."""
+    with suppress(TypeError, ValueError):
+        return inspect.signature(called, follow_wrapped=False)
+    return None
+
+
+def written_signature(file: Path, function: str) -> inspect.Signature | None:
+    """Return the signature of a function from its text; None if a decorator may change it, or it is missing."""
+    found = _functions(_parsed(file)).get(function)
+    return None if found is None or found.decorator_list else _signature(found.args)
+
+
+def check_batch_function(name: str, signature: inspect.Signature | None, *, placed: bool) -> None:
+    """Refuse a sink that ``foreachBatch`` cannot call, by its signature; accept one without a signature.
+
+    It is called with a batch and its number, and with `place` where it is `placed`.
+    """
+    if signature is None:
+        return
+    given = {"place": ""} if placed else {}
+    try:
+        signature.bind(None, 0, **given)
+    except TypeError:
+        takes = ", ".join(str(one.replace(annotation=one.empty)) for one in signature.parameters.values())
+        also = " and, as the study names a place, the argument 'place': def write(batch, number, place='YOUR TABLE')"
+        raise WorkbenchError(
+            f"The sink {name!r} takes ({takes}); foreachBatch calls it with two arguments, a DataFrame and the number "
+            f"of its batch{also * placed}. Correct its arguments.",
+            settings=("sink",),
+        ) from None
+
+
+def state_keys(file: Path, function: str) -> frozenset[str] | None:
+    """Names of the columns that the state and the joins of a function go by; None where its text does not show them.
+
+    A text such as ``expr("a.id = b.id")`` gives all names in it. Windows of event time are not keys.
+    """
+    tree = _parsed(file)
+    found = _functions(tree).get(function)
+    if found is None:
+        return None
+    known = {
+        target.id: one.value
+        for one in ast.walk(tree)
+        if isinstance(one, ast.Assign)
+        for target in one.targets
+        if isinstance(target, ast.Name)
+    }
+    names: set[str] = set()
+    for call in (one for body in _reached(found, tree) for one in ast.walk(body) if isinstance(one, ast.Call)):
+        for given in _keys_given(call):
+            columns = _columns(given, known)
+            if columns is None:
+                return None
+            names |= columns
+    return frozenset(names) or None
+
+
+def static_tables(file: Path, function: str) -> tuple[str, ...]:
+    """Paths and names of the tables that a function reads itself, as far as its text has them."""
+    tree = _parsed(file)
+    found = _functions(tree).get(function)
+    reads = (one for body in (_reached(found, tree) if found else ()) for one in ast.walk(body))
+    return tuple(
+        one.args[0].value
+        for one in reads
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.args
+        if isinstance(one.args[0], ast.Constant) and isinstance(one.args[0].value, str)
+        if re.search(r"\.(read\b.*\.(csv|json|load|orc|parquet|table|text)|table)$", ast.unparse(one.func))
+    )
+
+
+def _keys_given(call: ast.Call) -> list[ast.expr]:
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    if method in _BY_KEY:
+        return [*call.args, *(one.value for one in call.keywords)]
+    if method == "join" and not isinstance(getattr(call.func, "value", None), ast.Constant):  # ", ".join(...)
+        return [*call.args[1:2], *(one.value for one in call.keywords if one.arg == "on")]
+    return []
+
+
+def _columns(given: ast.expr, known: dict[str, ast.expr]) -> set[str] | None:
+    """Collect the columns that an expression names, of texts all words; None where the module does not show them."""
+    if isinstance(given, ast.Call) and isinstance(given.func, ast.Name | ast.Attribute):
+        name = given.func.id if isinstance(given.func, ast.Name) else given.func.attr
+        if name in _WINDOWS:
+            return set()
+    parts = list(ast.walk(given))
+    bases = [one.func if isinstance(one, ast.Call) else getattr(one, "value", None) for one in parts]
+    named: set[str] = set()
+    for one in parts:
+        if any(one is base for base in bases) and not isinstance(one, ast.Constant):
+            continue  # rows of rows.shop, f.col of f.col("shop")
+        if isinstance(one, ast.Constant) and isinstance(one.value, str):
+            named.update(_PLAIN_NAME.findall(one.value))
+        elif isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name):
+            named.add(one.attr)
+        elif isinstance(one, ast.Name):
+            if one.id not in known:
+                return None
+            named |= _columns(known[one.id], {}) or set()
+    return named or None
+
+
+def needed(signature: inspect.Signature) -> tuple[str, ...] | None:
+    """Names of the arguments that a query must be given; None if it takes any."""
+    asked = signature.parameters.values()
+    if any(one.kind is one.VAR_POSITIONAL for one in asked):
+        return None
+    return tuple(one.name for one in asked if one.default is one.empty and one.kind is not one.VAR_KEYWORD)
+
+
+def _check_arguments(name: str, signature: inspect.Signature, inputs: Sequence[str]) -> None:
+    asked = [str(one.replace(annotation=one.empty)) for one in signature.parameters.values()]
+    listed = ", ".join(asked)
+    try:
+        signature.bind(*(inputs or [""]))
+    except TypeError:
+        if inputs:
+            raise WorkbenchError(
+                f"The query {name!r} takes ({listed}), and its inputs are {', '.join(inputs)}. Name an input for each "
+                "streaming DataFrame that it takes, and give other arguments defaults.",
+                settings=("inputs",),
+            ) from None
+        takes, each = f"no argument{' that it can be given' * len(asked)}", ""
+        if len(asked) > 1:
+            takes = f"{len(asked)} arguments ({listed})"
+            each = " If each is a streaming DataFrame, name inputs in the study: give workbench init a file for each."
+        raise WorkbenchError(
+            f"The query {name!r} takes {takes}; it must take one: the streaming DataFrame of its rows, which the "
+            f"workbench feeds. Read static tables inside the function, and give other arguments defaults.{each}"
+        ) from None
+    named = needed(signature)
+    if inputs and named is not None and (own := tuple(signature.parameters)[: len(inputs)]) != tuple(inputs):
+        raise WorkbenchError(
+            f"The inputs of the query {name!r} are called {', '.join(inputs)}, and the arguments of its function "
+            f"{', '.join(own)}. Call the inputs as the arguments, in their order.",
+            settings=("inputs",),
+        )
+
+
+def _check_sink(name: str, found: ast.FunctionDef, tree: ast.Module) -> None:
+    typed = "" if found.returns is None else ast.unparse(found.returns)
+    word = _started_by(_reached(found, tree), within=True)
+    if not word and "StreamingQuery" not in typed:
+        return
+    does = f"calls {word}" if word else "returns a StreamingQuery"
+    raise WorkbenchError(
+        f"The query {name!r} {does}, so it starts itself, with a sink of its own. Drop the sink: return the "
+        "streaming DataFrame, which the workbench starts; the study names its sink (sink: parquet PLACE, for example)."
+    )
+
+
+def _started_by(bodies: list[ast.stmt], *, within: bool) -> str:
+    """Find what in `bodies` starts a stream or awaits its end; "" if nothing. Functions inside count if `within`."""
+    for one in (part for body in bodies for part in (ast.walk(body) if within else _own([body]))):
+        if isinstance(one, ast.Attribute) and (one.attr == "writeStream" or one.attr in _WAITS):
+            return one.attr
+    return ""
+
+
+def _reached(found: ast.FunctionDef, tree: ast.Module) -> list[ast.stmt]:
+    """Return a function, and those of its module that it calls by name, directly or through others."""
+    functions = _functions(tree)
+    reached, waiting = list[ast.stmt](), [found.name]
+    while waiting:
+        if one := functions.pop(waiting.pop(), None):
+            reached.append(one)
+            calls = (part.func for part in ast.walk(one) if isinstance(part, ast.Call))
+            waiting += [func.id for func in calls if isinstance(func, ast.Name)]
+    return reached
+
+
+def _own(body: list[ast.stmt]) -> Iterator[ast.AST]:
+    """Yield the nodes of statements, without those of functions and classes that they define."""
+    waiting: list[ast.AST] = [*body]
+    while waiting:
+        one = waiting.pop()
+        if not isinstance(one, _DEFINED):
+            yield one
+            waiting += ast.iter_child_nodes(one)
+
+
+def _signature(asked: ast.arguments) -> inspect.Signature:
+    kind = inspect.Parameter
+    placed = [*asked.posonlyargs, *asked.args]
+    kinds = [kind.POSITIONAL_ONLY] * len(asked.posonlyargs) + [kind.POSITIONAL_OR_KEYWORD] * len(asked.args)
+    defaults = [kind.empty] * (len(placed) - len(asked.defaults)) + [None] * len(asked.defaults)
+    made = [kind(one.arg, how, default=default) for one, how, default in zip(placed, kinds, defaults, strict=True)]
+    if asked.vararg:
+        made.append(kind(asked.vararg.arg, kind.VAR_POSITIONAL))
+    for one, default in zip(asked.kwonlyargs, asked.kw_defaults, strict=True):
+        made.append(kind(one.arg, kind.KEYWORD_ONLY, default=kind.empty if default is None else None))
+    if asked.kwarg:
+        made.append(kind(asked.kwarg.arg, kind.VAR_KEYWORD))
+    return inspect.Signature(made)
+
+
+def _functions(tree: ast.Module) -> dict[str, ast.FunctionDef]:
+    return {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
+
+
+def _parsed(file: Path) -> ast.Module:
+    """Parse the module of a file; return an empty one if that fails, as importing it gives a better error."""
+    with suppress(OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.parse(file.read_bytes())
+    return ast.Module([], [])

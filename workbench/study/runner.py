@@ -34,8 +34,9 @@ from workbench.measuring import (
     result_of,
 )
 from workbench.records import Measurement, MstEstimate, Probe
-from workbench.study.carry_out import SoFar, runs_of, study_steps, testbed_of
+from workbench.study.carry_out import SoFar, study_steps
 from workbench.study.planned import Planned
+from workbench.study.prepared import runs_of, testbed_of
 from workbench.study.spec import Study
 from workbench.testbed import Simulated, SparkTestbed, Testbed
 from workbench.workload import Query

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -50,7 +51,6 @@ from workbench.scaling.elastic import (
 )
 from workbench.simulation import KeyTrace, QueryModel, RateTrace, Worker
 from workbench.study.own import load_own, users_code
-from workbench.study.start import Start, simulated_start
 
 POLICIES: Mapping[str, AnyPolicy] = MappingProxyType(
     {"static": Static(), "ds2": Ds2Policy(JUSTIN), "flink": Ds2Policy(FLINK)}
@@ -58,9 +58,6 @@ POLICIES: Mapping[str, AnyPolicy] = MappingProxyType(
 """Policies that are compared by default, as their users run them. ``static`` changes nothing. ``ds2`` has the settings
 of Justin's evaluation, where DS2 is what Justin is compared with: it decides every two minutes, keeps every operator
 busy for 20 to 80 % of the time and plans for 50 %. ``flink`` is Flink's autoscaler as shipped."""
-RESTARTS_S = (5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
-"""Restart times to compare, seconds; Flink's autoscaler assumes the longest by default. DRRS, which changes tasks while
-they run, shortens a change by 73 to 86 % (Y. Qing and W. Zheng, arXiv 2503.11320)."""
 _JUSTIN: Mapping[str, JustinVariant] = {
     "justin": JustinVariant(),
     "justin-hysteresis": JustinVariant(min_gain=0.05),
@@ -84,6 +81,24 @@ KEYED = "keyed"  # name of the keyed operator, as a query of workbench replay
 MOST_SECONDS = 3600.0  # a paradigm is simulated in steps of 10 ms
 _WARM_UP_S = 10.0  # at most, and a tenth of the load
 Group = TypeVar("Group", KeyedOperator, ElasticSettings)
+
+
+@dataclass(frozen=True)
+class Start:
+    """The deployment at the beginning.
+
+    A query, its tasks per operator, memory (MB) and cores of a slot, the trigger interval (seconds; 0 without), and the
+    share of it that goes to what rows do not add to, with 1, 2, ... tasks.
+    """
+
+    model: QueryModel
+    tasks: Mapping[str, int]
+    memory_mb: float
+    slot_cpus: float = 1.0
+    batch_s: float = 0.0
+    batch_fixed: tuple[float, ...] = (0.0,)
+    known_per_s: float = math.inf  # highest capacity measured or planned, records/s
+    doubts: Mapping[str, Advice] = field(default_factory=dict)  # doubts about the capacity at the beginning
 
 
 @dataclass(frozen=True)
@@ -139,25 +154,6 @@ class Replayed:
         header = ("policy", "time_s", "offered_per_s", "consumed_per_s", "backlog", "latency_s", "tasks", "workers")
         columns = attrgetter("times_s", "offered", "consumed", "backlog", "latency_s", "tasks", "workers")
         return _csv(header, ((name, columns(line)) for name, line in self.timelines.items()))
-
-
-def replay_policies(
-    query: str, trace: RateTrace, *, slots: int, policies: Sequence[str] = tuple(POLICIES), restart_s: float = 10.0
-) -> Replayed:
-    """Replay `trace` on the simulated `query`, in slots of 2,048 MB, under each of `policies`; see `replay_start`."""
-    return replay_start(simulated_start(query, slots, 2048.0), trace, policies, restart_s=restart_s)
-
-
-def replay_restarts(
-    query: str,
-    trace: RateTrace,
-    *,
-    slots: int,
-    policies: Sequence[str] = tuple(POLICIES),
-    restarts_s: Sequence[float] = RESTARTS_S,
-) -> dict[float, Replayed]:
-    """Replay `trace` as `replay_policies` does, once for each restart time, seconds."""
-    return {one: replay_policies(query, trace, slots=slots, policies=policies, restart_s=one) for one in restarts_s}
 
 
 def replay_start(

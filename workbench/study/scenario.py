@@ -1,32 +1,64 @@
-"""What to replay, as plain values: the only definition of what ``workbench replay`` and the scaling report take."""
+"""What to replay, as plain values, and the deployment it begins with: a simulated query on slots, or that of a plan.
+
+`Scenario` is the only definition of what ``workbench replay`` and the scaling report take.
+"""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, get_type_hints
 
+import numpy as np
+
 from workbench import bounds
-from workbench.capacity.planning import read_instances
+from workbench.advice import Advice
+from workbench.capacity import CapacityPlan, bids2
+from workbench.capacity.model import MicroBatch, carries, fit_micro_batch
+from workbench.capacity.planning import batch_of, in_turns, read_instances
 from workbench.checks import finite, integer, shown
 from workbench.errors import WorkbenchError
+from workbench.metrics import Observation
+from workbench.placement import batch_query, measured_query
+from workbench.records import Measurement, PlannedStudy, deployed, nearest_run
 from workbench.scaling import Fleet, WorkerShape
 from workbench.scaling.elastic import PARADIGMS, ElasticCluster
-from workbench.simulation import KeyTrace, RateTrace, StateResponse, Worker
+from workbench.simulation import (
+    CAPSYS_QUERIES,
+    PRESETS,
+    Deployment,
+    KeyTrace,
+    OperatorModel,
+    QueryModel,
+    RateTrace,
+    StateModel,
+    StateResponse,
+    Worker,
+    capsys_query,
+    preset,
+    short_name,
+    simulated_query,
+    steady_state,
+)
 from workbench.study import scaling
 from workbench.study.planned import MEASUREMENT, SUFFIXES, resolved
-from workbench.study.start import Start, measured_start, planned_start, simulated_start, with_response
+from workbench.study.scaling import Start
 from workbench.workload import read_key_frequencies
 
 _KEYS = 10_000
 _MB = float(1 << 20)
 _NODES = 4
+_STANDSTILL = 1e-9  # share of the capacity, if fixed seconds fill an interval
 _MOST_CHANGES = 6_000  # of the keys, a minute
 _TAKES = "a study, plans, a measurement or the name of a simulated query"
 _NOT_KEYED = ("slots", "plan_rate", "managed_mb", "response", "prices", "instance", "worker_cpus", "worker_io_mb")
 
 Words = Sequence[str | float]
+
+RESTARTS_S = (5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+"""Restart times to compare, seconds; Flink's autoscaler assumes the longest by default. DRRS, which changes tasks while
+they run, shortens a change by 73 to 86 % (Y. Qing and W. Zheng, arXiv 2503.11320)."""
 
 
 @dataclass(frozen=True)
@@ -219,3 +251,194 @@ def _three(name: str, words: Words, meaning: str) -> Words:
     if len(words) != 3:
         raise WorkbenchError(f"Expected three values ({meaning}), got {len(words)}. Give all three.", settings=(name,))
     return words
+
+
+def simulated_start(query: str, slots: int | None, memory_mb: float) -> Start:
+    """Begin with `slots` slots for a simulated query, assigned by BIDS2.
+
+    Without `slots`, one of CAPSys's queries begins with its published tasks.
+    """
+    name = short_name(query)
+    model = simulated_query(name)
+    if slots is not None:
+        return Start(model, initial_tasks(model, slots, memory_mb), memory_mb)
+    if name not in CAPSYS_QUERIES:
+        raise WorkbenchError(
+            f"The number of slots for {query!r} is missing; give it, or the JSON file of a plan.", settings=("slots",)
+        )
+    return Start(model, dict(capsys_query(name).tasks), memory_mb)
+
+
+def with_response(start: Start, operator: str, response: StateResponse) -> Start:
+    """Replace the modelled response of an operator's state to memory by a measured one."""
+    operators = dict(start.model.operators)
+    if operator not in operators:
+        raise WorkbenchError(
+            f"The response is for {operator!r}, which is not an operator of {start.model.name}; "
+            f"use one of {', '.join(operators)}."
+        )
+    one = operators[operator]
+    operators[operator] = replace(one, state=replace(one.state or StateModel(0.0), response=response))
+    return replace(start, model=replace(start.model, operators=operators))
+
+
+def measured_start(path: Path) -> Start:
+    """Begin with the deployment of a measurement; see `planned_start`.
+
+    Raises WorkbenchError when the file is not a measurement, or it sustained no rate.
+    """
+    measured = Measurement.from_json(path)
+    estimate, doubts = measured.estimate, dict[str, Advice]()
+    if estimate.limit != "query":
+        fewer = "Measure first with slots that the source keeps busy: fewer, or slower ones."
+        remedy = fewer if estimate.limit == "source" else "Measure first with a higher rate allowed."
+        doubts["The capacity measured is a lower bound: fewer slots may be enough."] = Advice(remedy)
+    if estimate.filled is False:
+        remedy = "Measure first in a deployment of its own, whose state has minutes to fill."
+        doubts["The capacity measured is that of a young state, and may be too high."] = Advice(remedy)
+    return replace(_start(deployed(measured), (measured,)), doubts=doubts)
+
+
+def planned_start(path: Path, rate: float | None = None) -> Start:
+    """Begin with a deployment that ``workbench plan`` planned.
+
+    A plan from the fluid testbed is for a preset. A query in micro-batches begins with the planned slots, which carry
+    the plan's capacity. Another query is modelled by the unit costs of its operators in the run nearest to the plan, so
+    its capacity is proportional to its tasks.
+    """
+    planned = PlannedStudy.from_json(path)
+    if not planned.plans:
+        raise WorkbenchError(f"{path} has no plan: no target could be planned. Plan again with workbench plan.")
+    plans = [one for one in planned.plans if rate is None or math.isclose(one.rate, rate, rel_tol=1e-6)]
+    if not plans:
+        rates = ", ".join(f"{one.rate:g}" for one in planned.plans)
+        raise WorkbenchError(f"{path} has no plan for {rate:g} records/s; give one of its rates (records/s): {rates}.")
+    verdict, start = plans[-1].verdict, _start(plans[-1], planned.measurements)
+    if verdict is None or verdict.level == "safe":
+        return start
+    return replace(start, doubts={f"The verdict on the plan is: {verdict.level}. {verdict.reason}": verdict.advised})
+
+
+def _start(chosen: CapacityPlan, runs: Sequence[Measurement]) -> Start:
+    memory, cpus = float(chosen.budget.profile.memory_mb), chosen.budget.profile.cpus
+    name = short_name(chosen.query)
+    model = preset(name) if chosen.simulated and name in PRESETS else measured_model(name, runs, chosen)
+    allocated = None if chosen.allocation is None else chosen.allocation.tasks
+    if allocated is None or set(allocated) != set(model.modelled):
+        allocated = initial_tasks(model, max(chosen.budget.slots, len(model.modelled)), memory)
+    start = Start(model, dict(allocated), memory, cpus)
+    if not chosen.has_interval:
+        return start
+    known = max([chosen.expected_rate, *(run.estimate.middle for run in runs)])
+    fixed = _fixed_share(runs, chosen)
+    return replace(start, batch_s=chosen.budget.interval_s, batch_fixed=fixed, known_per_s=known)
+
+
+def measured_model(name: str, runs: Sequence[Measurement], chosen: CapacityPlan) -> QueryModel:
+    """Model a query by the unit costs observed in the run nearest to a plan: by memory first, then by slots.
+
+    Micro-batches scale as a whole, in slots; the planned slots carry just the plan's capacity. The partitions of state
+    are frozen: fewer slots take whole ones in turns and pay the fixed seconds of a task at each, and more slots than
+    partitions carry no more. A new deployment loads the state; its reads are part of what a record was seen to cost.
+    """
+    nearest = nearest_run(runs, chosen.budget)
+    seen = None if nearest is None else nearest.estimate.observation
+    if seen is None:
+        raise WorkbenchError(
+            f"The plan of {name!r} rests on recorded rates, which say nothing of operators, so there is nothing to "
+            "replay. Measure the query: plan a study without a table, or replay a simulated query."
+            if chosen.testbed_kind == "recorded"
+            else f"No run of {name!r} sustained a rate, so its operators' costs are unknown; plan again."
+        )
+    if chosen.has_interval:
+        measured = batch_query(chosen, seen.operators, chosen.budget.profile.cpus)
+    else:
+        measured = measured_query(name, seen.operators, seen.edges or None)
+    frozen = _frozen(chosen)
+    slowdown = _slowdown(runs, chosen, frozen) if chosen.has_interval else (1.0,)
+    state = _kept_state(seen, chosen.rate) if chosen.has_interval else None
+    operators = {
+        name: OperatorModel(profile, partitions=frozen, slowdown=slowdown, state=state)
+        for name, profile in measured.profiles.items()
+        if name not in measured.dataflow.sources
+    }
+    return QueryModel(measured.dataflow, operators)
+
+
+def _slowdown(runs: Sequence[Measurement], chosen: CapacityPlan, frozen: int | None) -> tuple[float, ...]:
+    """Return the cost of a record on 1, 2, ... slots, relative to an even share of the plan's capacity.
+
+    The plan's capacity is that of its slots; on other slots it changes as by the parts of a batch. The slot that takes
+    most of the `frozen` partitions sets the pace.
+    """
+    planned, cpus = chosen.budget.slots, chosen.budget.profile.cpus
+    one_core = min(1.0, cpus) / cpus  # a simulated task uses no more, but the capacity is that of whole slots
+    if frozen is None:
+        return (one_core,)
+    counts = np.arange(1.0, max(frozen, planned) + 1)
+    fullest = np.ceil(frozen / counts) / frozen
+    carried = in_turns(_parts(runs, chosen), counts, np.full_like(counts, frozen), chosen.budget.interval_s)
+    most = carried[min(frozen, planned) - 1]  # more slots than partitions carry no more
+    carried = np.clip(carried, _STANDSTILL * most, most)
+    return tuple((one_core * carried[planned - 1] / (carried * fullest * planned)).tolist())
+
+
+def _fixed_share(runs: Sequence[Measurement], chosen: CapacityPlan) -> tuple[float, ...]:
+    """Return the share of a trigger interval spent whatever the rows, on 1, 2, ... slots; 0 where unknown."""
+    parts, planned, interval_s = _parts(runs, chosen), chosen.budget.slots, chosen.budget.interval_s
+    if parts is None or not carries(parts, np.array([float(planned)]), interval_s):
+        return (0.0,)
+    frozen = _frozen(chosen)
+    counts = np.arange(1.0, max(frozen or 1, planned) + 1)
+    partitions = counts if frozen is None else np.full_like(counts, frozen)
+    return tuple(np.minimum(parts.fixed_share(counts, partitions, interval_s, counts), 1.0).tolist())
+
+
+def _frozen(chosen: CapacityPlan) -> int | None:
+    return chosen.layout.stateful_partitions if chosen.has_interval and chosen.layout else None
+
+
+def _parts(runs: Sequence[Measurement], chosen: CapacityPlan) -> MicroBatch | None:
+    """Return the parts of a batch on the plan's cores."""
+    fitted = fit_micro_batch(runs)
+    found = batch_of(runs, fitted if fitted is not None and fitted.explains else None)
+    return found if found is None or chosen.cores is None else found.on_cores(chosen.cores.times)
+
+
+def _kept_state(seen: Observation, rate: float) -> StateModel | None:
+    """Return the state that a deployment at `rate` (records/s) loads, which grows at most with it; None: none seen."""
+    kept = sum(one.state_kept_bytes or 0 for one in seen.operators)
+    if not kept or seen.consumed_rate <= 0:
+        return None
+    return StateModel(kept / _MB * rate / seen.consumed_rate, reads=0.0)
+
+
+def initial_tasks(model: QueryModel, slots: int, memory_mb: float) -> dict[str, int]:
+    """Assign `slots` to the operators by BIDS2, with the model's costs of one task each."""
+    work = steady_state(Deployment(model, model.minimal_layout, memory_mb)).work_s
+    rates = {name: 1 / seconds if seconds > 0 else math.inf for name, seconds in work.items()}
+    return dict(bids2(rates, dict.fromkeys(rates, 1.0), slots).tasks)
+
+
+def replay_policies(
+    query: str,
+    trace: RateTrace,
+    *,
+    slots: int,
+    policies: Sequence[str] = tuple(scaling.POLICIES),
+    restart_s: float = 10.0,
+) -> scaling.Replayed:
+    """Replay `trace` on the simulated `query`, in slots of 2,048 MB, under each of `policies`; see `replay_start`."""
+    return scaling.replay_start(simulated_start(query, slots, 2048.0), trace, policies, restart_s=restart_s)
+
+
+def replay_restarts(
+    query: str,
+    trace: RateTrace,
+    *,
+    slots: int,
+    policies: Sequence[str] = tuple(scaling.POLICIES),
+    restarts_s: Sequence[float] = RESTARTS_S,
+) -> dict[float, scaling.Replayed]:
+    """Replay `trace` as `replay_policies` does, once for each restart time, seconds."""
+    return {one: replay_policies(query, trace, slots=slots, policies=policies, restart_s=one) for one in restarts_s}

@@ -407,6 +407,31 @@ def read_study(path: str | Path, changes: Mapping[str, Any] = MappingProxyType({
     return replace(study_from({**data, **changes}, what), file=str(path))
 
 
+def cluster_given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a cluster among the options of a command, by their names in a study."""
+    named = {name: options[name] for name in ("master", *CLUSTER_KEYS)}
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def cluster_of(options: Mapping[str, Any]) -> Cluster | None:
+    """Make the cluster that the options of a command name; None: this machine."""
+    given = cluster_given(options)
+    if given.get("master", LOCAL) != LOCAL:
+        return Cluster(**given)
+    for name in given.keys() & {*CLUSTER_KEYS}:
+        raise WorkbenchError(
+            f"{name} is given without a cluster. Give the master, such as spark://HOST:7077, too, or leave it out.",
+            settings=("master", name),
+        )
+    return None
+
+
+def cluster_changes(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the options of a command change in a study: its master, and the settings of a cluster."""
+    given = cluster_given(options)
+    return given if given.get("master") != LOCAL else {name: getattr(Study, name) for name in CLUSTER_KEYS} | given
+
+
 def study_from(data: Mapping[str, Any], what: str = "The study") -> Study:
     """Build a study from plain values; see `read_study` for the errors."""
     names = [one.name for one in fields(Study) if one.name != "file"]

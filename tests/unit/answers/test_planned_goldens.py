@@ -10,7 +10,7 @@ from workbench.answers.planned import cards
 from workbench.cli import main, planning
 from workbench.cli.console import NOT_SUSTAINED
 from workbench.study import read_planned
-from workbench.study.targets import plan_targets
+from workbench.study.planned import plan_targets
 
 RECORDED = Path(__file__).parents[3] / "data" / "q5.recorded.json"
 STUDY = """

@@ -15,7 +15,7 @@ from workbench.cli import console
 from workbench.records import PlannedStudy
 from workbench.speed import REFERENCE
 from workbench.study import Study, write_planned
-from workbench.study.targets import plan_targets
+from workbench.study.planned import plan_targets
 
 PRICES = "name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,date\nlarge,x,y,8,16384,0.5,USD,z,2026\n"
 

@@ -11,7 +11,7 @@ from workbench.journal import Journal
 from workbench.scaling.elastic import PARADIGMS
 from workbench.simulation import CAPSYS_QUERIES, Deployment, capsys_query, preset, steady_state
 from workbench.study import NAMES, Study, planned_start, run_study, write_planned
-from workbench.study.start import measured_model
+from workbench.study.scenario import measured_model
 from workbench.workload import KeyFrequencies
 
 Q11 = ("q11", "RATES", "--slots", "9")

@@ -38,7 +38,7 @@ from workbench.simulation import (
     steady_state,
 )
 from workbench.study import POLICIES
-from workbench.study.start import initial_tasks
+from workbench.study.scenario import initial_tasks
 
 MODEL = chain(
     stateful=("count",),

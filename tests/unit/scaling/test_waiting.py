@@ -14,7 +14,7 @@ from workbench.dataflow import OperatorProfile
 from workbench.scaling import Static, replay
 from workbench.scaling.timeline import Waits
 from workbench.simulation import Deployment, OperatorModel, RateTrace, preset, steady_state
-from workbench.study.start import initial_tasks
+from workbench.study.scenario import initial_tasks
 
 MAP = chain(map=OperatorModel(OperatorProfile(1 / 200, 0, 0, 1.0)))
 

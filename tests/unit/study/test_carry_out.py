@@ -13,8 +13,8 @@ from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.records import CapacityPlan
 from workbench.study import SoFar, Study, read_planned, run_study, study_from, write_planned
-from workbench.study.carry_out import prepare
-from workbench.study.targets import plan_targets
+from workbench.study.planned import plan_targets
+from workbench.study.prepared import prepare
 from workbench.testbed import FluidTestbed
 
 STUDY = Study("nexmark:q1", (2e6, 2e7), (2, 4, 8, 16), (512, 1024), testbed="fluid", slot_cpus=1.0, most_runs=9)
@@ -175,4 +175,5 @@ def test_a_rate_is_answered_where_a_run_carries_it_and_not_far_beyond(stored):
     most = max(stored.exploration.measurements, key=lambda run: run.budget.slots)
     said = SoFar(replace(stored.study, targets=(20_000.0, 1_000_000.0)), (most,), ()).lines
     assert [line.startswith("answer") for line in said] == [True, False]
-    assert "not answered yet: 1 M records/s" in said[1]
+    assert said[1].startswith("after 1 run: at least ")
+    assert "slots, by a probe that was sustained; not answered yet: 1 M records/s" in said[1]

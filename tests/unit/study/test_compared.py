@@ -13,7 +13,7 @@ from workbench.journal import Journal
 from workbench.observing import headroom, read_log
 from workbench.study import Study, observe, read_planned, run_study, write_planned
 from workbench.study.observed import compare
-from workbench.study.targets import plan_targets
+from workbench.study.planned import plan_targets
 
 ON_FOUR = capacity(4, 2.0)  # of the log's query
 

@@ -16,7 +16,7 @@ JOBS = "def orders(stream):\n    return stream\n"
 ROWS = 400
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "jobs.py").write_text(JOBS)
@@ -25,7 +25,6 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "orders.csv").write_text("placed_at,shop,number\n" + "\n".join(lines) + "\n")
 
 
-@pytest.mark.usefixtures("folder")
 def test_a_csv_file_becomes_a_study_that_can_be_read(capsys, tmp_path):
     assert cli.main(["init", "jobs.py:orders", "orders.csv"]) == DONE
     said = capsys.readouterr().out
@@ -37,7 +36,6 @@ def test_a_csv_file_becomes_a_study_that_can_be_read(capsys, tmp_path):
     assert "keys orders.csv shop" in (tmp_path / "study.yaml").read_text()
 
 
-@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(("hot", "others", "found"), [(95, 39, {"shop": 0.2375}), (10, 39, {}), (200, 1, {})])
 def test_a_key_is_hot_with_several_times_its_fair_share(tmp_path, hot, others, found):
     shops = [0] * hot + [1 + n % others for n in range(ROWS - hot)]
@@ -45,7 +43,6 @@ def test_a_key_is_hot_with_several_times_its_fair_share(tmp_path, hot, others, f
     assert draft("jobs:orders", ["shops.parquet"]).found[0].hot == found
 
 
-@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("kind", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.large_string())])
 def test_texts_are_keys_and_event_times_however_they_are_stored(tmp_path, kind):
     shops = pa.array(["a"] * 95 + [f"s{n % 39}" for n in range(ROWS - 95)], pa.string()).cast(kind)
@@ -56,7 +53,6 @@ def test_texts_are_keys_and_event_times_however_they_are_stored(tmp_path, kind):
     assert (made.event_time, made.hot) == ("placed_at", {"shop": 0.2375})
 
 
-@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     "command", [["init", "jobs.py:orders", "x.parquet"], ["plan", "s.yaml", "--dry-run"], ["plan", "s.yaml"]]
 )
@@ -84,7 +80,6 @@ def test_what_spark_cannot_hold_is_refused_before_anything_starts(  # noqa: PLR0
     assert said in told
 
 
-@pytest.mark.usefixtures("folder")
 def test_a_study_is_never_overwritten_and_the_next_command_can_be_copied(capsys, tmp_path):
     call = ["init", "jobs.py:orders", "orders.csv", "--output", "my folder/s 4.yaml"]
     assert cli.main(call) == DONE
@@ -95,7 +90,6 @@ def test_a_study_is_never_overwritten_and_the_next_command_can_be_copied(capsys,
     assert (tmp_path / call[-1]).read_text() == "mine"
 
 
-@pytest.mark.usefixtures("folder")
 def test_timestamps_go_before_names_and_texts_of_yaml_stay_texts(tmp_path):
     columns = {"created": pa.array([1, 2], pa.timestamp("us")), "time": ["a", "b"], "yes: no": [1, 2]}
     pq.write_table(pa.table(columns), tmp_path / "no: yes.parquet")
@@ -105,7 +99,6 @@ def test_timestamps_go_before_names_and_texts_of_yaml_stay_texts(tmp_path):
     assert read_study(tmp_path / "s.yaml").dataset == "no: yes.parquet"
 
 
-@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("query", "data", "message"),
     [

@@ -14,7 +14,7 @@ from workbench.errors import WorkbenchError
 from workbench.records import OperatorCost
 from workbench.study import Study, drift, study_drift
 from workbench.study._drift import Difference, Scatter, scatter_of
-from workbench.study.targets import plan_targets
+from workbench.study.planned import plan_targets
 
 STUDY = Study("nexmark:q1", (2e6, 2e7), (2, 4, 8, 16), (512,), testbed="fluid", slot_cpus=1.0, most_runs=7)
 

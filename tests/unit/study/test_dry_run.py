@@ -8,7 +8,7 @@ from simulated_study import SIMULATED
 from workbench import cli
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.study import Study, carry_out, dry_run, run_study
+from workbench.study import Study, dry_run, prepared, run_study
 from workbench.testbed import FluidTestbed
 from workbench.workload import nexmark
 
@@ -16,7 +16,7 @@ FLUID = Study("nexmark:q1", (2e6,), (4, 6, 9), (512, 1024), testbed="fluid", slo
 SPARK = Study("nexmark:q1", (2e4,), (1, 2, 3), (1024,), slot_cpus=0.4, most_runs=3, deployment="separate")
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def two_cores(monkeypatch):
     monkeypatch.setattr("workbench.testbed.spark.testbed.usable_cores", lambda: 2)
 
@@ -89,7 +89,6 @@ def test_the_next_budget_of_an_exploration_under_way_is_listed(tmp_path):
     assert shapes(would.first) == shapes([made[5].budget])
 
 
-@pytest.mark.usefixtures("two_cores")
 def test_time_on_spark_follows_from_the_interval_and_the_costs():
     would = dry_run(SPARK)
     assert would.runs == (3, 3)
@@ -103,7 +102,6 @@ def test_time_on_spark_follows_from_the_interval_and_the_costs():
     assert swept.seconds[0] > would.seconds[0]
 
 
-@pytest.mark.usefixtures("two_cores")
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -128,8 +126,8 @@ def test_the_command_tells_short_times_in_seconds_and_a_plan_looks_for_its_query
     first, *_, last = capsys.readouterr().out.splitlines()
     assert (first, last) == ("measure 2 slots of 512 MB", "about 8 to 9 seconds")
     assert list(tmp_path.iterdir()) == [tmp_path / "study.yaml"]
-    found, usual = [], carry_out.query_of
-    monkeypatch.setattr(carry_out, "query_of", lambda *given: found.append(given) or usual(*given))
+    found, usual = [], prepared.query_of
+    monkeypatch.setattr(prepared, "query_of", lambda *given: found.append(given) or usual(*given))
     cli.main(("plan", "study.yaml"))
     assert len(found) == 1
     capsys.readouterr()
@@ -139,7 +137,6 @@ def test_the_command_tells_short_times_in_seconds_and_a_plan_looks_for_its_query
     assert said[-1] == "about 0 seconds"
 
 
-@pytest.mark.usefixtures("two_cores")
 def test_a_shared_deployment_is_minutes_for_all_budgets():
     shared, apart = dry_run(replace(SPARK, deployment="shared")), dry_run(replace(SPARK, deployment="separate"))
     assert shapes(shared.first) == [(3, 1024), (1, 1024)]  # the corners; what follows depends on them
@@ -154,7 +151,6 @@ def test_a_shared_deployment_is_minutes_for_all_budgets():
     assert bound.short == ""
 
 
-@pytest.mark.usefixtures("two_cores")
 @pytest.mark.parametrize("deployment", ["shared", "separate"])
 def test_minutes_that_are_over_before_the_first_run_ends_are_said(tmp_path, monkeypatch, capfd, deployment):
     would = dry_run(replace(SPARK, deployment=deployment, minutes=1.0))
@@ -182,7 +178,6 @@ def jobs(tmp_path, monkeypatch):
     return replace(SPARK, query="jobs:orders", dataset="orders.csv", slots=(1, 2, 3))
 
 
-@pytest.mark.usefixtures("two_cores")
 def test_the_module_of_a_query_is_read_and_not_imported(jobs, tmp_path):
     assert (dry_run(jobs).runs, dry_run(jobs).doubt) == ((3, 3), "")
     assert dry_run(replace(jobs, query="jobs.py:orders")).runs == (3, 3)
@@ -190,7 +185,6 @@ def test_the_module_of_a_query_is_read_and_not_imported(jobs, tmp_path):
     assert dry_run(jobs).doubt.startswith("jobs:orders is not defined as a function in jobs.py, and a dry run imports")
 
 
-@pytest.mark.usefixtures("two_cores")
 @pytest.mark.parametrize(
     ("query", "message"),
     [

@@ -30,7 +30,7 @@ def chosen():
     return plan(staged_exploration(), 60_000.0, memory_mb=[600])
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch, chosen):
     """A study with its plans, the measurement of one run, a load, a problem and counted keys."""
     monkeypatch.chdir(tmp_path)
@@ -46,7 +46,6 @@ def folder(tmp_path, monkeypatch, chosen):
     return chosen
 
 
-@pytest.mark.usefixtures("folder")
 def test_a_study_is_its_plans():
     plans = plans_path(Path("studies/weekly.yaml"))
     assert str(plans) == ".workbench/studies-weekly-plan.json"
@@ -58,7 +57,6 @@ def test_a_study_is_its_plans():
         resolved("studies/weekly.yaml", "place", "plans")
 
 
-@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("given", ["studies/weekly.yaml", ".workbench/studies-weekly-plan.json", "run.json"])
 def test_replay_and_place_take_each_alike(capsys, given):
     assert cli.main(["replay", given, "day.csv", "--policy", "static", "--json"]) == DONE
@@ -76,7 +74,6 @@ def test_replay_and_place_take_each_alike(capsys, given):
     assert len(same) == 1  # as it says; ODRP chooses other numbers of tasks
 
 
-@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -104,7 +101,6 @@ def test_where_placements_differ_they_are_compared_and_a_plan_with_prices_names_
     assert read_placement_input("priced.json").alike.endswith("the cheapest of its price list, is 3 x c6i.large.")
 
 
-@pytest.mark.usefixtures("folder")
 def test_a_measurement_is_replayed_on_its_slots_at_the_capacity_that_it_found():
     measured, start = example_measurement(), measured_start(Path("run.json"))
     assert (dict(start.tasks), start.batch_s) == ({BATCH: measured.budget.slots}, measured.budget.interval_s)
@@ -114,7 +110,6 @@ def test_a_measurement_is_replayed_on_its_slots_at_the_capacity_that_it_found():
         deployed(replace(measured, estimate=replace(measured.estimate, rate=None, low=0.0, observation=None)))
 
 
-@pytest.mark.usefixtures("folder")
 def test_a_replay_keeps_the_doubts_of_what_it_begins_with():
     measured = example_measurement()
     probes = tuple(replace(one, filled=False) for one in measured.estimate.probes)
@@ -131,7 +126,6 @@ def test_a_replay_keeps_the_doubts_of_what_it_begins_with():
     assert "is 9 times the highest capacity that is known" in said[1][2]
 
 
-@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(("limit", "advice"), [("source", "that the source keeps busy"), ("none", "a higher rate")])
 def test_what_bounded_a_measurement_decides_what_a_replay_advises(limit, advice):
     measured = example_measurement()
@@ -140,7 +134,6 @@ def test_what_bounded_a_measurement_decides_what_a_replay_advises(limit, advice)
     assert advice in str(said)
 
 
-@pytest.mark.usefixtures("folder")
 def test_a_replay_of_a_plan_that_is_not_safe_says_so(chosen):
     (path,) = Path(".workbench").glob("*-plan.json")
     verdict = chosen.verdict

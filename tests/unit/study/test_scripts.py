@@ -30,7 +30,7 @@ RATE = ScriptSource("rate", "rate", {}, None, 7)
 QUERY = ScriptQuery("", ("orders",), "kafka totals", "processingTime=5 seconds", "update", ("time, 10 seconds",), 9)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "job.py").write_text("raise SystemExit('it must not run')\n")
@@ -51,7 +51,6 @@ def finds(monkeypatch):
     return found
 
 
-@pytest.mark.usefixtures("folder")
 def test_a_sample_of_a_topic_becomes_its_records(capsys, finds):
     (Path.cwd() / "here.jar").touch()
     settings = {"spark.sql.ansi.enabled": "false", "spark.jars": "here.jar,/opt/there.jar", "spark.master": "yarn"}
@@ -73,7 +72,6 @@ def test_a_sample_of_a_topic_becomes_its_records(capsys, finds):
     assert "# sink: kafka://HOST:PORT/TOPIC" in text  # its servers are not known
 
 
-@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("more", "sink", "says"),
     [
@@ -102,7 +100,6 @@ def test_a_scripts_sink_becomes_the_studys_in_a_place_apart(finds, more, sink, s
     assert query_of(study).output_mode == kept["output_mode"]
 
 
-@pytest.mark.usefixtures("folder")
 def test_a_sink_that_is_named_counts_instead_of_the_scripts(finds):
     finds([FILES], replace(QUERY, sources=("clicks",), sink="parquet out", checkpoint="state"))
     given = ["--sink", "parquet elsewhere", "--checkpoint", "memory"]
@@ -110,7 +107,6 @@ def test_a_sink_that_is_named_counts_instead_of_the_scripts(finds):
     assert (read_study("study.yaml").sink, read_study("study.yaml").checkpoint) == ("parquet elsewhere", "")
 
 
-@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -125,7 +121,6 @@ def test_a_sink_that_no_study_can_have_is_refused_before_the_script_runs(capsys,
     assert message in " ".join(capsys.readouterr().err.split())
 
 
-@pytest.mark.usefixtures("folder")
 def test_records_as_they_are_stay_as_they_are(finds):
     values = [json.dumps({"event": {"time": one.isoformat()}, "n": 1}).encode() for one in TIMES]
     pq.write_table(pa.table({"value": pa.array(values, pa.binary()), "timestamp": TIMES}), "raw.parquet")
@@ -137,7 +132,6 @@ def test_records_as_they_are_stay_as_they_are(finds):
     assert kept["timestamp"].to_pylist() == TIMES
 
 
-@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("given", "found"),
     [(None, "value.timestamp"), ("timestamp", "value.timestamp"), ("at", "value.at"), ("value.x.y", "value.x.y")],
@@ -151,7 +145,6 @@ def test_the_event_time_of_records_is_in_their_values_where_these_have_it(finds,
     assert f"event_time: {found}\n" in made.studies[1].text
 
 
-@pytest.mark.usefixtures("folder")
 def test_each_query_that_can_be_planned_has_a_study_and_the_others_a_reason(capsys, finds):
     finds(
         [TOPIC, FILES, RATE],
@@ -174,7 +167,6 @@ def test_each_query_that_can_be_planned_has_a_study_and_the_others_a_reason(caps
     assert (made.query, made.event_time, made.interval_s) == ("job.py#4", "timestamp", 2.0)
 
 
-@pytest.mark.usefixtures("folder")
 def test_a_query_of_several_sources_has_inputs(finds):
     finds([TOPIC, RATE, FILES], replace(QUERY, sources=("orders", "clicks")))
     assert cli.main(["init", "job.py", "orders=orders.parquet", "clicks=clicks.parquet"]) == DONE
@@ -184,7 +176,6 @@ def test_a_query_of_several_sources_has_inputs(finds):
     assert [one.name for one in query.inputs] == ["orders", "clicks"]
 
 
-@pytest.mark.usefixtures("folder")
 def test_the_keys_of_a_join_are_found_in_the_samples_and_renewed_if_they_are_unique(capsys, finds):
     customers = ["c0" if n % 5 == 0 else f"c{n}" for n in range(ROWS)]
     pq.write_table(pa.table({"time": TIMES, "order_id": range(ROWS), "customer": customers}), "orders.parquet")
@@ -204,7 +195,6 @@ def test_the_keys_of_a_join_are_found_in_the_samples_and_renewed_if_they_are_uni
     assert "inputs:" in alone.text
 
 
-@pytest.mark.usefixtures("folder")
 def test_what_is_missing_is_asked_for(capsys, finds):
     finds([TOPIC], QUERY)
     assert cli.main(["init", "job.py"]) == BAD_INPUT
@@ -235,7 +225,6 @@ def test_names_of_scripts(folder):
     assert Script.named("nexmark:q5") is None
 
 
-@pytest.mark.usefixtures("folder")
 def test_a_study_of_a_script_runs_nothing_until_it_is_measured(tmp_path):
     (tmp_path / "s.yaml").write_text(
         "query: job.py#2\ndataset: clicks.parquet\nevent_time: at\ntargets: [100]\nslots: [1, 2]\nmemory_mb: [1024]\n"
@@ -250,7 +239,6 @@ def test_a_study_of_a_script_runs_nothing_until_it_is_measured(tmp_path):
         find_query("job.py 5#1")
 
 
-@pytest.mark.usefixtures("folder")
 def test_a_study_has_what_its_plan_must_know_of_the_script(finds):
     settings = {"spark.sql.shuffle.partitions": "8", "spark.authenticate.secret": "***"}
     both = replace(QUERY, name="revenue", sources=("orders", "rate"))

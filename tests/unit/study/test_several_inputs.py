@@ -36,7 +36,7 @@ INPUTS = {
 }
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
@@ -45,7 +45,6 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.usefixtures("folder")
 def test_init_writes_a_study_that_a_dry_run_takes(capsys):
     assert cli.main(["init", "two_jobs.py:revenue", "orders.parquet", "payments.parquet"]) == DONE
     said = capsys.readouterr().out
@@ -74,7 +73,6 @@ def test_an_event_time_is_no_key_though_a_join_compares_it(folder):
 FILES = ["orders.parquet", "payments.parquet"]
 
 
-@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("files", "times", "said"),
     [
@@ -91,7 +89,6 @@ def test_there_must_be_a_file_for_each_argument_and_an_event_time_for_each_or_no
     assert [(one.name, one.event_time) for one in made.found] == [("input1", "placed_at"), ("input2", "paid_at")]
 
 
-@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("find", [find_query, read_query])
 def test_a_query_is_found_with_its_inputs(find):
     query = find("two_jobs:revenue", inputs=INPUTS)
@@ -124,7 +121,6 @@ def test_a_study_says_what_is_wrong_with_its_inputs(changes, said):
         study_from({**ASKED, "inputs": INPUTS, **changes})
 
 
-@pytest.mark.usefixtures("folder")
 def test_a_measurement_depends_on_every_input_and_its_share(folder):
     def key(**shares):
         inputs = {name: one | ({"share": shares[name]} if shares else {}) for name, one in INPUTS.items()}
@@ -141,7 +137,6 @@ def test_a_measurement_depends_on_every_input_and_its_share(folder):
     assert key() != first
 
 
-@pytest.mark.usefixtures("folder")
 def test_measure_takes_a_study_for_its_data_and_keys_counts_the_column_of_the_input_that_has_it(capsys):
     cli.main(["init", "two_jobs.py:revenue", "orders.parquet", "payments.parquet"])
     capsys.readouterr()

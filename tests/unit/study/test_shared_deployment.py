@@ -12,27 +12,22 @@ from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, Concluded
 from workbench.study import SoFar, Study, planned_so_far, planning, prepare, read_planned, run_study, write_planned
-from workbench.study.targets import plan_targets
+from workbench.study.planned import plan_targets
 from workbench.testbed import WarmTestbed
 
 STUDY = Study("nexmark:q1", (3e3, 2e4), (1, 2, 4), (1024,), slot_cpus=0.2, deployment="shared")
 ESTIMATOR = CapacityEstimator(patience_s=0)
 
 
-def heard_by(said):
-    """Listen to what the runs say so far."""
+def test_the_first_run_answers_and_the_plans_are_read_again(tmp_path):
+    said, machine = [], WarmMachine()
+    journal, path = Journal(tmp_path / "j.jsonl"), tmp_path / "plans.json"
 
     def listen(event):
         if isinstance(event, Concluded) and isinstance(event.what, SoFar):
             said.extend(event.what.lines)
 
-    return listen
-
-
-def test_the_first_run_answers_and_the_plans_are_read_again(tmp_path):
-    said, machine = [], WarmMachine()
-    journal, path = Journal(tmp_path / "j.jsonl"), tmp_path / "plans.json"
-    planned = run_study(STUDY, journal, listen=heard_by(said), testbed=machine, estimator=ESTIMATOR)
+    planned = run_study(STUDY, journal, listen=listen, testbed=machine, estimator=ESTIMATOR)
     runs = planned.exploration.measurements
     assert [run.budget.slots for run in runs][:2] == [4, 1]  # the most first: no first answer goes beyond it
     assert sorted({run.budget.slots for run in runs}) == [1, 2, 4]
@@ -48,15 +43,6 @@ def test_the_first_run_answers_and_the_plans_are_read_again(tmp_path):
     assert again.plans == planned.plans
     assert again.exploration.runs == planned.exploration.runs
     assert again.exploration.model.predict([[1024, 8]]) == pytest.approx(planned.exploration.model.predict([[1024, 8]]))
-
-
-def test_no_answer_is_given_that_is_far_beyond_the_runs_or_too_unsure(tmp_path):
-    said = []
-    study = replace(STUDY, targets=(3e3, 1e6))
-    run_study(study, Journal(tmp_path / "j.jsonl"), listen=heard_by(said), testbed=WarmMachine(), estimator=ESTIMATOR)
-    assert not [text for text in said if text.startswith("answer") and " 1 M records/s" in text]
-    (unsure,) = [text for text in said if text.startswith("after 1 run: at least")]
-    assert "on 4 slots, by a probe that was sustained; not answered yet: 1 M records/s" in unsure
 
 
 def test_each_memory_profile_has_a_deployment_and_a_failed_turn_ends_it(tmp_path):

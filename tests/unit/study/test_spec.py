@@ -8,8 +8,8 @@ from workbench.defaults import MAX_REPEATS, PATIENCE_S
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.study import Study, read_planned, read_study, run_study, study_from, write_planned
-from workbench.study.carry_out import estimator_of
-from workbench.study.carry_out import testbed_of as asked_testbed
+from workbench.study.prepared import estimator_of
+from workbench.study.prepared import testbed_of as asked_testbed
 
 GIVEN = {"query": "nexmark:q1", "targets": [1000], "slots": [2, 4], "memory_mb": [512]}
 STUDY = Study("nexmark:q1", (2e6, 2e7), (2, 4, 8, 16), (512, 1024), testbed="fluid", slot_cpus=1.0, most_runs=9)
@@ -39,7 +39,6 @@ STUDY = Study("nexmark:q1", (2e6, 2e7), (2, 4, 8, 16), (512, 1024), testbed="flu
         ({"risk": 2}, r"risk is 2; it must be at least 1e-06 and below 1"),
         ({"targets": 1e6}, r"targets is 1,000,000.0; it must be a list of rates above 0, records/s.$"),
         ({"form": "loq"}, r"form is 'loq'; it must be one of linear"),
-        ({"intervals": (1.0, 5.0)}, r"intervals is \[1.0, 5.0\] without the interval_s of 2 s"),
     ],
 )
 def test_a_wrong_study_is_refused_with_how_to_fix_it(change, message):

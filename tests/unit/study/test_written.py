@@ -11,9 +11,9 @@ from workbench.errors import WorkbenchError
 from workbench.measuring.fingerprint import code_of
 from workbench.records import Sink
 from workbench.study import draft, find_query, study_from
-from workbench.study._written import check_function, check_loaded, state_keys
-from workbench.study.carry_out import query_of
 from workbench.study.catalogue import read_query
+from workbench.study.own import check_function, check_loaded, state_keys
+from workbench.study.prepared import query_of
 from workbench.workload import Unread
 
 JOBS = {

@@ -1,7 +1,14 @@
 """How capacity grows with memory and slots: forms, the scaling law, and their checks."""
 
-from workbench.capacity.model.asked import Asked, remedies
-from workbench.capacity.model.checks import FEWEST_RUNS, FEWEST_SLOT_COUNTS, alike, check_model, check_runs
+from workbench.capacity.model.checks import (
+    FEWEST_RUNS,
+    FEWEST_SLOT_COUNTS,
+    Asked,
+    alike,
+    check_model,
+    check_runs,
+    remedies,
+)
 from workbench.capacity.model.forms import STREAMBED_FORMS, fit_least_squares, transform
 from workbench.capacity.model.growth import SHARED_CORES, Growth, Prior, Weights, prior_of
 from workbench.capacity.model.kinds import (

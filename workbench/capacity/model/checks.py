@@ -1,18 +1,24 @@
-"""What to know, and to do, before trusting a capacity model at a target, or the runs behind it."""
+"""What to know, and to do, before trusting a capacity model at a target, or the runs behind it.
+
+Advice fits how the runs were requested, and ends with a command that can be copied.
+"""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from workbench import units
 from workbench.advice import Advice
-from workbench.capacity.model.asked import Asked, remedies
 from workbench.capacity.model.forms import STREAMBED_FORMS, as_runs, fit_least_squares
 from workbench.capacity.model.model import Model
 from workbench.capacity.model.outliers import advise, describe_runs, unmeasured_memory_mb
 from workbench.errors import WorkbenchError
 from workbench.records import Measurement, ModelFinding, MstEstimate, Run
+from workbench.spelling import spelled, spelled_options
 
 FEWEST_RUNS = 7  # StreamBed's four corners and three more
 FEWEST_SLOT_COUNTS = 3
@@ -22,6 +28,86 @@ WIDE = 0.3
 PLAUSIBLE = 1.5
 EDGE_GAIN = 0.02
 LIKELY = 0.5
+_LITTLE_RISK = 0.05
+_LARGER_LOG = Advice("A log shows one slot count. Measure several", "workbench plan STUDY.yaml")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How runs and plans were requested."""
+
+    kind: str = "spark"  # kind of the testbed of the runs: ``"spark"``, ``"fluid"``, ``"recorded"`` or ``"observed"``
+    study: str | None = None  # path of the study; None: there is none, or it is unknown
+    log: str | None = None  # path of the log that was read; None: there is none, or it is unknown
+    # options of the command by name, except the target and risk that `observe` takes
+    options: Mapping[str, object] = field(default_factory=dict, hash=False)
+    risk: float | None = None  # accepted probability of falling short; None: the plans are by margin
+    scheduled: bool = False  # whether a report ran the study, which keeps its runs where no command looks
+
+    @property
+    def less_risk(self) -> float:
+        """Risk that advice aims at: less than was accepted."""
+        return _LITTLE_RISK if self.risk is None else min(_LITTLE_RISK, self.risk / 2)
+
+    def plan(self, first: str, **changes: object) -> Advice:
+        """Advise to plan the study, after what must be done `first`, with `changes` of the options."""
+        if self.scheduled:
+            return Advice(f"{first} run the report again.")
+        study = "STUDY.yaml" if self.study is None else spelled(self.study)
+        return Advice(f"{first} run", _joined("workbench plan", study, spelled_options({**self.options, **changes})))
+
+    def observe(self, target: float | None = None, risk: float | None = None, *, another: bool = False) -> str:
+        """Return the command that plans `target` (records/s) by the log, or by `another`, whose path is left open."""
+        return _joined(
+            "workbench observe",
+            "LOG" if self.log is None or another else spelled(self.log),
+            spelled_options(self.options),
+            "" if target is None else f"--target {target:.12g}",
+            "" if risk is None else f"--risk {risk:g}",
+        )
+
+
+def _joined(*parts: str) -> str:
+    return " ".join(filter(None, parts))
+
+
+class Remedies(NamedTuple):
+    """Remedies for too few slots measured, for too much risk, and for doubtful runs."""
+
+    larger: Advice
+    safer: Advice
+    quieter: Advice
+
+
+def remedies(asked: Asked, target: float | None = None) -> Remedies:
+    """Return the remedies for a plan of `target` (records/s); None: for all plans."""
+    risk, plan, fresh = asked.less_risk, asked.plan, partial(asked.plan, journal="NEW.jsonl")
+    if asked.kind == "observed" and asked.study is None:
+        return Remedies(
+            _LARGER_LOG,
+            Advice("Run", asked.observe(target, risk)),
+            Advice(
+                "When the machine is quiet, write a new log, then run", asked.observe(target, asked.risk, another=True)
+            ),
+        )
+    of_a_study = Remedies(
+        plan("Add larger counts to slots in the study, then"),
+        plan(f'Set "risk: {risk:g}" in the study, then'),
+        fresh("When the machine is quiet,"),
+    )
+    match asked.kind:
+        case "fluid":
+            return of_a_study._replace(quieter=fresh("Raise warmup_s or tolerance in the study, then"))
+        case "observed":
+            return of_a_study._replace(
+                larger=_LARGER_LOG, quieter=plan("When the machine is quiet, write a new log, then")
+            )
+        case "recorded":
+            return of_a_study._replace(
+                larger=plan("Add rows with more slots to the table, then"),
+                quieter=plan("Correct the doubtful rows of the table, then"),
+            )
+    return of_a_study
 
 
 def check_model(

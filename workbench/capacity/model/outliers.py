@@ -1,4 +1,4 @@
-"""Readings that are not the query's capacity: none at all, lower bounds, outliers; and implausibly low ones.
+"""Readings that are not the query's capacity: none at all, lower bounds, outliers.
 
 A run that failed or sustained nothing has no reading. One whose upper end is not the query's (the source was the limit,
 or no rate was too high) is a lower bound of what the query carries.
@@ -11,7 +11,7 @@ The rule: a reading is an *outlier* if readings of at least three budgets, at tw
 a percent although each is at least a fifth below what its budget should carry by the scaling law of all other runs, and
 by BIDS2's objective where there is one. And another run, on no more slots than the largest of these budgets, reads a
 quarter more (where there is none, the least one's objective): a query that levels off also reads alike on many budgets,
-but then no smaller one carries more. A single reading needs a known limit.
+but then no smaller one carries more.
 """
 
 import math
@@ -35,7 +35,6 @@ DISTURBED = 0.2
 
 _ROOM = 4  # factor over the fixed time of a batch, which leaves most of the interval to its rows
 SHORTFALL = 0.8
-LOW = 0.5
 LEAST_BUDGETS = 3
 LEAST_SLOT_COUNTS = 2
 
@@ -66,8 +65,6 @@ class Readings:
 
     valid: tuple[bool, ...]  # for each run, whether it is not an outlier
     outliers: tuple[Outliers, ...]  # groups of outliers
-    # valid runs that read less than half of the expected rate: to be measured again before either is trusted
-    low: tuple[int, ...]
 
 
 def why_no_capacity(run: Run) -> str | None:
@@ -161,23 +158,19 @@ def review_readings(
     X: ArrayLike,  # noqa: N803
     y: ArrayLike,
     objectives: ArrayLike | None = None,
-    limits: Sequence[float] = (),
 ) -> Readings:
-    """Find outliers and implausibly low readings of runs that `Model.fit` takes, with rates above 0.
+    """Find outliers among runs that `Model.fit` takes, with rates above 0.
 
-    `objectives` are BIDS2's source rates, records/s, nan where there is none. `limits` are rates known to be limits,
-    such as sources x a limiter's default: a single reading near one is an outlier.
+    `objectives` are BIDS2's source rates, records/s, nan where there is none.
     """
     points, rates = as_runs(X, y)
     bounds = _objectives(objectives, len(rates))
     valid = np.ones(len(rates), dtype=bool)
     groups: list[Outliers] = []
-    while (group := _largest_group(points, rates, bounds, valid, limits)) is not None:
+    while (group := _largest_group(points, rates, bounds, valid)) is not None:
         groups.append(group)
         valid[list(group.runs)] = False
-    expected = _expected(points, rates, bounds, valid, np.arange(len(rates)))
-    low = np.flatnonzero(valid & (rates < LOW * expected))
-    return Readings(tuple(valid.tolist()), tuple(groups), tuple(low.tolist()))
+    return Readings(tuple(valid.tolist()), tuple(groups))
 
 
 def _objectives(objectives: ArrayLike | None, count: int) -> Floats:
@@ -190,16 +183,10 @@ def _objectives(objectives: ArrayLike | None, count: int) -> Floats:
     return np.where(np.isnan(bounds), math.inf, bounds)
 
 
-def _largest_group(
-    points: Floats, rates: Floats, bounds: Floats, valid: Flags, limits: Sequence[float]
-) -> Outliers | None:
+def _largest_group(points: Floats, rates: Floats, bounds: Floats, valid: Flags) -> Outliers | None:
     """Return the largest group of outliers among the valid readings; of equally large ones the lowest."""
-    groups = [
-        group
-        for base in _possible(points, rates, bounds, valid)
-        if (group := _group(points, rates, bounds, valid, base, alone=False))
-    ]
-    groups += [group for base in limits if (group := _group(points, rates, bounds, valid, base, alone=True))]
+    begun = (_group(points, rates, bounds, valid, base) for base in _possible(points, rates, bounds, valid))
+    groups = [group for group in begun if group is not None]
     return max(groups, key=lambda group: (len(group.runs), -group.rate), default=None)
 
 
@@ -221,18 +208,15 @@ def _possible(points: Floats, rates: Floats, bounds: Floats, valid: Flags) -> li
     return found
 
 
-def _group(points: Floats, rates: Floats, bounds: Floats, valid: Flags, base: float, *, alone: bool) -> Outliers | None:
-    """Return outliers from `base` to half a percent above; if `base` is a known limit, around it, and one is enough."""
-    start = base * (1 - AGREEMENT) if alone else base
-    near = valid & (rates >= start) & (rates <= base * (1 + AGREEMENT))
-    if not (near.any() if alone else _many_budgets(points[near])):
+def _group(points: Floats, rates: Floats, bounds: Floats, valid: Flags, base: float) -> Outliers | None:
+    """Return outliers from `base` to half a percent above."""
+    near = valid & (rates >= base) & (rates <= base * (1 + AGREEMENT))
+    if not _many_budgets(points[near]):
         return None
     expected = _expected(points, rates, bounds, valid & ~near, np.flatnonzero(near))
     short = rates[near] <= SHORTFALL * expected
     runs = np.flatnonzero(near)[short]
-    if not (short.any() if alone else _many_budgets(points[runs])):
-        return None
-    if not alone and not _carried(points, rates, bounds, valid & ~near, runs, base=base):
+    if not (_many_budgets(points[runs]) and _carried(points, rates, bounds, valid & ~near, runs, base=base)):
         return None
     return Outliers(
         tuple(runs.tolist()),

@@ -1,20 +1,25 @@
 """What to deploy for a rate: slots, memory, layout, executors, price, trigger interval."""
 
-from workbench.capacity.planning._plan import plan
+from workbench.capacity.planning._plan import Answer, Question, ask, common_range, plan
 from workbench.capacity.planning.checks import check_keys, hot_key
-from workbench.capacity.planning.cluster import Cluster, pack
 from workbench.capacity.planning.compared import compare_forms, fitted_form
-from workbench.capacity.planning.elsewhere import (
+from workbench.capacity.planning.intervals import (
     IntervalPoint,
     IntervalSpeedup,
     interval_points,
     interval_speedups,
-    on_cores,
     sweep,
 )
-from workbench.capacity.planning.judged import capacity_at, falls_short, margin_of
+from workbench.capacity.planning.judged import capacity_at, falls_short, margin_of, on_cores
 from workbench.capacity.planning.stages import batch_of, follow, in_turns
-from workbench.capacity.planning.what_if import Answer, Question, ask, common_range
 from workbench.capacity.planning.workers import COLUMNS as PRICE_COLUMNS
-from workbench.capacity.planning.workers import cheapest, in_executors, read_instances, room_for, slots_per_worker
+from workbench.capacity.planning.workers import (
+    Cluster,
+    cheapest,
+    in_executors,
+    pack,
+    read_instances,
+    room_for,
+    slots_per_worker,
+)
 from workbench.records import BatchLayout, CapacityPlan, InstanceType, Stage

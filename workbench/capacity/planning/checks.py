@@ -8,7 +8,7 @@ import numpy as np
 
 from workbench import units
 from workbench.capacity.model import MicroBatch
-from workbench.capacity.planning.elsewhere import IntervalSpeedup
+from workbench.capacity.planning.intervals import IntervalSpeedup
 from workbench.dataflow import Budget
 from workbench.measuring import LEVEL
 from workbench.metrics import Observation, OperatorMetrics, slow_executors

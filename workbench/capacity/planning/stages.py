@@ -11,7 +11,7 @@ from workbench.arrays import Floats
 from workbench.capacity.explore import Exploration
 from workbench.capacity.model import MicroBatch, Model, StageLine, carries
 from workbench.capacity.partitions import LARGEST, at_rate, bids2_micro_batch
-from workbench.capacity.planning.elsewhere import on_cores
+from workbench.capacity.planning.judged import on_cores
 from workbench.capacity.planning.workers import in_executors
 from workbench.dataflow import Budget
 from workbench.records import BatchLayout, CapacityPlan, Day, Measurement, Stage

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.capacity.planning import InstanceType, pack
-from workbench.capacity.planning.cluster import _cuts
+from workbench.capacity.planning.workers import _cuts
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.records import DRIVER_CORES, DRIVER_MEMORY_MB, CapacityPlan, Executor
@@ -27,7 +27,7 @@ def instance(vcpus, memory_mb, price=1.0, name="small"):
 @pytest.fixture(autouse=True, scope="module")
 def workers_keep_nothing():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("workbench.capacity.planning.cluster.kubernetes_reserve", lambda _cpus, _mb: (0.0, 0.0))
+        patch.setattr("workbench.capacity.planning.workers.kubernetes_reserve", lambda _cpus, _mb: (0.0, 0.0))
         yield
 
 

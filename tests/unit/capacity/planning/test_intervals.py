@@ -29,8 +29,7 @@ from workbench.study import (
     study_from,
     write_planned,
 )
-from workbench.study.planned import MeasurementFailedError
-from workbench.study.targets import plan_targets
+from workbench.study.planned import MeasurementFailedError, plan_targets
 from workbench.testbed import FluidTestbed, SparkTestbed
 from workbench.workload import nexmark
 

@@ -14,7 +14,8 @@ from staged_runs import staged_exploration
 from workbench.capacity import plan
 from workbench.capacity.explore import conclude
 from workbench.capacity.planning import Question, ask, follow, read_instances
-from workbench.capacity.planning.elsewhere import IntervalSpeedup, check_other_cores, offers, on_cores
+from workbench.capacity.planning.intervals import IntervalSpeedup
+from workbench.capacity.planning.judged import check_other_cores, offers, on_cores
 from workbench.errors import WorkbenchError
 from workbench.records import CapacityPlan, CountedCores
 from workbench.speed import REFERENCE

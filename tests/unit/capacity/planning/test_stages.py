@@ -29,7 +29,7 @@ from workbench.errors import WorkbenchError
 from workbench.metrics import ExecutorPace
 from workbench.records import CapacityPlan, InstanceType, OperatorCost
 from workbench.study import Planned, Study, read_planned, study_from, write_planned
-from workbench.study.targets import plan_targets
+from workbench.study.planned import plan_targets
 
 STUDY = Study("nexmark:q5", (2e5,), (9, 12, 18), (2048,), testbed="fluid", slot_cpus=1.0, most_runs=4)
 

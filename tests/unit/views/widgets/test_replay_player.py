@@ -9,7 +9,7 @@ from workbench.errors import WorkbenchError
 from workbench.scaling import Reconfiguration, Timeline, replay
 from workbench.simulation import RateTrace, preset
 from workbench.study import POLICIES
-from workbench.study.start import initial_tasks
+from workbench.study.scenario import initial_tasks
 from workbench.views.widgets.panel import WhileDragged
 from workbench.views.widgets.replay_player import ReplayPlayer, frame_times, moment, most_interesting, next_change
 

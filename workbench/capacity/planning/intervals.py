@@ -1,14 +1,9 @@
-"""Capacity relative to that measured: against the trigger interval, that is, against latency, and on other cores.
+"""Capacity against the trigger interval, that is, against latency, relative to that measured.
 
 A stateful query pays for every distinct key of every batch, so it carries more when its batches are larger, and its
 records wait longer: at most a whole interval for the next trigger, and then as long as the slowest batch takes. One
 budget is measured at several intervals; the ratio of its capacities, the *gain*, is taken to hold at other budgets too,
 which a plan says. It is as uncertain as the two measurements.
-
-On cores that are t times as fast everything in a batch takes 1/t of its time, so within an interval they do what those
-measured do within t times the interval: where the parts of a batch are known, the capacity there is t times the model's
-at that interval, else in proportion to the speed. The speeds of both cores come from a stopwatch and not from the
-query, so the plan carries the doubt of that as well.
 """
 
 import math
@@ -19,16 +14,12 @@ import numpy as np
 from scipy.stats import t as student
 
 from workbench.arrays import Floats
-from workbench.capacity.explore import Exploration
-from workbench.capacity.model import Model
 from workbench.checks import SLACK
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal, JournalError
 from workbench.measuring import (
     EXPECTED_DEVIATION,
-    EXPECTED_WEIGHT,
-    LEVEL,
     CapacityEstimator,
     Configuration,
     Event,
@@ -38,8 +29,7 @@ from workbench.measuring import (
     measure,
     with_prior,
 )
-from workbench.records import CountedCores, FailedRun, InstanceType, ModelFinding, Run, core_speed_of
-from workbench.speed import REFERENCE, relative_speed
+from workbench.records import FailedRun, Run
 from workbench.testbed import Testbed
 from workbench.workload import Query
 
@@ -188,78 +178,3 @@ def _speedup(point: IntervalPoint, base: IntervalPoint) -> IntervalSpeedup:
 def _half_bracket(point: IntervalPoint) -> float:
     """Half of ln(high / low); 0 if there is no upper end."""
     return math.log(point.high / point.low) / 2 if math.isfinite(point.high) else 0.0
-
-
-Offer = tuple[CountedCores | None, tuple[InstanceType, ...]]
-"""Instance types whose cores count as equally fast, and how fast; None if those measured were not timed."""
-
-
-def offers(exploration: Exploration, instances: Sequence[InstanceType]) -> list[Offer]:
-    """Group the instance types by the speed of their cores; without types or speeds, return the cores measured."""
-    found = dict[CountedCores | None, list[InstanceType]]()
-    for one in instances:
-        found.setdefault(counted(exploration, one.core_speed), []).append(one)
-    return [(cores, tuple(own)) for cores, own in found.items()] or [(counted(exploration, None), ())]
-
-
-def counted(exploration: Exploration, core_speed: float | None) -> CountedCores | None:
-    """Return cores of `core_speed`, relative to the reference (None: as measured); None if not timed."""
-    measured = core_speed_of(exploration.fitted_runs)
-    relative = relative_speed(measured, REFERENCE)
-    if measured is None or relative is None:
-        return None
-    if core_speed is None:
-        return CountedCores(measured)
-    times, doubt = core_speed / relative.times, math.sqrt(relative.high / relative.low)
-    return CountedCores(measured, times, times / doubt, times * doubt)
-
-
-def on_cores(
-    exploration: Exploration, cores: CountedCores | None, interval_s: float | None = None, more_s: float = 0.0
-) -> tuple[Model, IntervalSpeedup]:
-    """Return a model, and the factor of its capacity on `cores`, with its uncertainty.
-
-    `interval_s` is another trigger interval than the explored one, which needs the parts of a batch; so does `more_s`,
-    for which each batch waits longer than those measured: the rows of a shorter interval then arrive in a whole one.
-    Raises `WorkbenchError` when the fixed work of a batch may fill the interval there.
-    """
-    model, explored_s = exploration.model, exploration.fitted_runs[-1].budget.interval_s
-    interval_s = explored_s if interval_s is None else interval_s
-    if more_s >= interval_s:
-        raise WorkbenchError(
-            f"A batch that waits {more_s:g} s longer fills the trigger interval of {interval_s:g} s. Plan for a longer "
-            "interval."
-        )
-    share, asked_s, interval_s = 1 - more_s / interval_s, interval_s, interval_s - more_s
-    if cores is None or not cores.other:
-        return model if interval_s == explored_s else model.at_interval(interval_s), IntervalSpeedup(share)
-
-    def there(times: float) -> Model:
-        in_proportion = model.batch is None and interval_s == explored_s
-        return model if in_proportion else model.at_interval(times * interval_s)
-
-    largest = exploration.points[exploration.points[:, 1].argmax()]
-    low, high = (times * float(there(times).predict([largest])[0]) for times in (cores.low, cores.high))
-    if not low > 0:
-        raise WorkbenchError(
-            f"Cores that are {cores.times:.2f} times as fast as those measured may be busy for the whole trigger "
-            f"interval of {asked_s:g} s with what a batch costs whatever its rows. Plan for a longer interval, or "
-            "for faster cores."
-        )
-    reach = float(student.ppf((1 + LEVEL) / 2, EXPECTED_WEIGHT))
-    return there(cores.times), IntervalSpeedup(
-        share * cores.times, deviation=math.log(high / low) / 2 / reach, freedom=EXPECTED_WEIGHT
-    )
-
-
-def check_other_cores(cores: CountedCores | None) -> ModelFinding | None:
-    """Warn that the plan uses cores on which the query was not measured."""
-    if cores is None or not cores.other or cores.low <= 1 <= cores.high:
-        return None
-    return ModelFinding(
-        "other cores",
-        cores.times,
-        f"The plan counts cores {cores.times:.2f} times as fast as those measured ({cores.low:.2f} to "
-        f"{cores.high:.2f}), as timed without the query, whose factor may differ.",
-        "Verify the planned deployment on such cores before relying on it.",
-    )
