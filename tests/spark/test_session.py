@@ -85,7 +85,6 @@ found = {
     "state": query.lastProgress.stateOperators[0].numRowsUpdated,
     "secret": len(secret),
     "in commands": [one for one in (secret, value) if one in repr(commands)],
-    "in files": in_files(secret) + in_files(value),
     "listening": [one.laddr.ip for one in places if one.status == psutil.CONN_LISTEN or one.type == socket.SOCK_DGRAM],
     "log": [one.read_text(errors="replace") for one in (run / "eventlog").iterdir()],
     "tripled": [row[0] for row in tripled.collect()],
@@ -93,6 +92,7 @@ found = {
     "ansi": spark.conf.get("spark.sql.ansi.enabled"),
     "value": value,
 }
+found["in files"] = in_files(secret) + in_files(value)  # after all that may write
 end_session(spark)
 Path("found.json").write_text(json.dumps(found))
 """

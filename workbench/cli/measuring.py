@@ -219,6 +219,8 @@ def _of_study(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]
     cpus = {} if options.slot_cpus is None else {"slot_cpus": options.slot_cpus}
     study = read_study(options.query, cluster_changes(vars(options)) | cpus)
     testbed = testbed_of(study, lambda _: None)
+    if study.log is not None:
+        raise WorkbenchError(f"{options.query} is a study of the log {study.log}: nothing is run. Plan it instead.")
     if not isinstance(testbed, SparkTestbed):
         raise WorkbenchError(
             f"{options.query} is a study on the {study.testbed} testbed, not on Spark. Plan it instead."

@@ -301,6 +301,11 @@ class Paper:
         for one in self.figures:
             if one.number == number:
                 return one
+        if not self.figures:
+            raise WorkbenchError(
+                f"The figures of {self.title} are missing: the package was installed without its repository. "
+                "Next step: clone the repository and install it with 'pip install -e .' there."
+            )
         known = ", ".join(one.number for one in self.figures)
         raise WorkbenchError(f"{self.title} has no {number!r} in its evaluation; it has {known}. Use one of these.")
 

@@ -7,6 +7,7 @@ import csv
 import math
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -73,7 +74,8 @@ def read_figures(
         of = one.pop("recorded", number)  # the figure whose results it shows
         make = partial(_redrawn, paper, of, panels, published) if panels else makers.get(number)
         one["inputs"] = tuple(one.get("inputs", ()))
-        headlines += derived.get(number, ())
+        with suppress(WorkbenchError):  # without the tables that they follow from
+            headlines += derived.get(number, ())
         figures.append(PaperFigure(**one, make=make, headlines=tuple(headlines), panels=panels))
     return tuple(figures)
 

@@ -1,7 +1,7 @@
 """StreamBed (DEBS 2024), section VIII, in the fluid engine on models of its five queries.
 
 The models are calibrated to Tables II, III and IV (`preset`): what follows from their costs alone is marked as fitted.
-Published tables are in ``data/published``; ``benchmarks/streambed_py`` makes what is recorded.
+Published tables are in ``data/published``; ``benchmarks/streambed_runs.py`` makes what is recorded.
 """
 
 import itertools

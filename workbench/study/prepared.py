@@ -179,9 +179,9 @@ def prepare(
     """Check that `study` can be carried out here, before long work starts; if it is of a log, read the log."""
     testbed = testbed or testbed_of(study, progress)
     estimator = estimator or estimator_of(study)
+    instances = read_instances(Path(study.prices)) if study.prices else ()
     if study.log is not None:
         explored = explored_log(study)
-        instances = read_instances(Path(study.prices)) if study.prices else ()
         return Prepared(study, "", journal, query_of(study), testbed, estimator, instances, explored)
     study, smaller = fitting(study, testbed)
     if smaller:
@@ -190,7 +190,6 @@ def prepare(
         RateTrace.from_csv(study.day)
     if study.keys is not None:
         read_key_frequencies(study.keys)
-    instances = read_instances(Path(study.prices)) if study.prices else ()
     if instances and study.cluster is not None:
         least = SlotProfile(study.slot_cpus, min(study.plan_memory_mb or study.memory_mb))
         size = study.cluster.executor_slots

@@ -68,6 +68,8 @@ def test_a_study_starts_from_a_log(log, capsys, tmp_path):
     said = capsys.readouterr().out
     assert "orders at 50 k records/s needs 4 slots of 1 core and 1,126 MB" in said
     assert "OBSERVED" in said
+    assert main(["measure", str(study)]) == 2
+    assert f"is a study of the log {log}" in capsys.readouterr().err
     study.write_text(text.format(512))
     assert main(["plan", str(study)]) == 2
     assert "runs on 4 slots of 1,126 MB" in capsys.readouterr().err

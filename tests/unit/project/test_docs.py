@@ -31,7 +31,7 @@ RUN = sorted(page.name for page in DOCS.glob("*.md") if blocks(page.name, mark="
 
 
 @pytest.mark.parametrize(
-    "page", [pytest.param(page, marks=[] if page == "reference.md" else pytest.mark.long) for page in RUN]
+    "page", [pytest.param(page, marks=pytest.mark.long if page == "how-to.md" else []) for page in RUN]
 )
 def test_examples_run_in_order(page, tmp_path):
     (tmp_path / "data").symlink_to(ROOT / "data")

@@ -14,6 +14,7 @@ move; free cores are used; a core is taken only where its executor has one; remo
 released first, because constraint (c) stays violated otherwise; an executor that gave up a core is served again.
 """
 
+import heapq
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,9 +24,11 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 
-from workbench.arrays import Floats, Ints
+from workbench.arrays import Ints
 from workbench.checks import SLACK, not_negatives, one_of, positive, require, same_length, whole, wholes
 from workbench.errors import WorkbenchError
+
+_Donor = tuple[float, int]  # cost of taking a core, and from whom
 
 
 @dataclass(frozen=True)
@@ -45,47 +48,111 @@ class CoreProblem:
 
 
 def greedy(problem: CoreProblem, threshold: float) -> Ints | None:
-    """Return cores [node][executor], or None if an executor finds no core (FAIL): phi is too low."""
-    intensive, home = np.array(problem.intensive(threshold)), np.asarray(problem.local_node)
-    available, required = np.asarray(problem.node_cores), np.asarray(problem.required)
-    state = np.asarray(problem.state_bytes)
-    away = np.arange(len(available))[:, None] != home
-    cores = np.where(intensive & away, 0, problem.current)  # locality first: these are released
-    while True:
-        totals, free = cores.sum(axis=0), available - cores.sum(axis=1)
-        lacking = np.flatnonzero(totals < required)  # X_j < k_j
-        if not lacking.size:
-            return cores
-        j = max(lacking.tolist(), key=lambda one: problem.data_intensity[one])
-        # C-_iq = s_q (X_q - x_iq) / (X_q (X_q - 1)); all state leaves with the last core
-        release = np.where(totals > 1, state * (totals - cores) / np.maximum(1, totals * (totals - 1)), state)
-        spare = np.where((cores > 0) & (totals > required), release, np.inf)
-        if intensive[j]:
-            node = int(home[j])
-            if np.isinf(spare[node]).all():  # a core that another executor needs, but not its last core
-                spare[node] = np.where((cores[node] > 0) & ~intensive & (totals > 1), release[node], np.inf)
-        else:
-            # C+_ij = s_j (X_j - x_ij) / (X_j (X_j + 1)); no state yet: nothing moves
-            own = state[j] / max(1, totals[j] * (totals[j] + 1)) * (totals[j] - cores[:, j])
-            costs = np.where(free > 0, 0.0, spare.min(axis=1)) + own
-            if np.isinf(costs).all():
-                return None
-            node = _cheapest(costs)
-        if not free[node]:
-            donor = int(spare[node].argmin())
-            if math.isinf(spare[node, donor]):
-                return None
-            cores[node, donor] -= 1
-        cores[node, j] += 1
+    """Return cores [node][executor], or None if an executor finds no core (FAIL): phi is too low.
+
+    Takes O(cores moved x nodes) steps: the cheapest donor of a node is kept until one of its executors changes.
+    """
+    work = _Work(problem, threshold)
+    order = [-intensity for intensity in problem.data_intensity]  # the data-intensive ones come first
+    waiting = [(order[j], j) for j in range(len(problem.required)) if work.lacks(j)]
+    heapq.heapify(waiting)
+    while waiting:
+        j = waiting[0][1]
+        if not work.lacks(j):
+            heapq.heappop(waiting)
+            continue
+        move = work.local_core(j) if work.intensive[j] else work.cheapest_core(j)
+        if move is None:
+            return None
+        node, donor = move
+        work.move(node, donor, j)
+        if donor is not None and work.lacks(donor):
+            heapq.heappush(waiting, (order[donor], donor))
+    return work.matrix()
 
 
-def _cheapest(costs: Floats) -> int:
-    """Return the node of the least cost; of those that rounding alone sets apart, the first."""
-    best, limit = 0, math.inf
-    for node, cost in enumerate(costs.tolist()):
-        if cost < limit:
-            best, limit = node, cost - SLACK * max(1.0, cost)
-    return best
+class _Work:
+    """The assignment X while it changes."""
+
+    def __init__(self, problem: CoreProblem, threshold: float) -> None:
+        self.problem = problem
+        self.intensive = problem.intensive(threshold)
+        self.on_node: list[dict[int, int]] = [{} for _ in problem.node_cores]
+        self.totals = [0] * len(problem.required)
+        self.free = list(problem.node_cores)
+        held = np.nonzero(problem.current)
+        for node, j, cores in zip(held[0].tolist(), held[1].tolist(), problem.current[held].tolist(), strict=True):
+            if self.intensive[j] and problem.local_node[j] != node:
+                continue  # locality first: remote cores of data-intensive executors are released
+            self.on_node[node][j] = cores
+            self.totals[j] += cores
+            self.free[node] -= cores
+        self.donors: list[_Donor | None] = [self._spare_core(node) for node in range(len(self.on_node))]
+
+    def lacks(self, j: int) -> bool:
+        """Return whether X_j < k_j."""
+        return self.totals[j] < self.problem.required[j]
+
+    def local_core(self, j: int) -> tuple[int, int | None] | None:
+        """Return the local node of a data-intensive executor and the donor of its next core (None: a free core)."""
+        node = self.problem.local_node[j]
+        if self.free[node]:
+            return node, None
+        if (donor := self.donors[node]) is None:  # a core that another executor needs, but not its last core
+            others = (q for q in self.on_node[node] if not self.intensive[q] and self.totals[q] > 1)
+            donor = min(((self._release_cost(node, q), q) for q in others), default=None)
+        return None if donor is None else (node, donor[1])
+
+    def cheapest_core(self, j: int) -> tuple[int, int | None] | None:
+        """Return the least C-_iq + C+_ij over free and spare cores; ties by node, free cores first, then executor."""
+        total = self.totals[j]
+        # C+_ij = s_j (X_j - x_ij) / (X_j (X_j + 1)); no state yet: nothing moves
+        state = self.problem.state_bytes[j] / (total * (total + 1)) if total else 0.0
+        best: tuple[int, int | None] | None = None
+        limit = math.inf
+        for node, (held, free, donor) in enumerate(zip(self.on_node, self.free, self.donors, strict=True)):
+            if free:
+                cost, giver = state * (total - held.get(j, 0)), None
+            elif donor is not None:
+                cost, giver = donor[0] + state * (total - held.get(j, 0)), donor[1]
+            else:
+                continue
+            if cost < limit:
+                best, limit = (node, giver), cost - SLACK * max(1.0, cost)
+        return best
+
+    def move(self, node: int, donor: int | None, taker: int) -> None:
+        """Move one core of `node` from `donor` (None: a free core) to `taker`, which lacks cores."""
+        held = self.on_node[node]
+        self.totals[taker] += 1
+        held[taker] = held.get(taker, 0) + 1
+        if donor is None:
+            self.free[node] -= 1
+            return
+        self.totals[donor] -= 1
+        affected = [other for other, there in enumerate(self.on_node) if donor in there]
+        held[donor] -= 1
+        if not held[donor]:
+            del held[donor]
+        for other in affected:  # the cost of its cores has changed on every node
+            self.donors[other] = self._spare_core(other)
+
+    def matrix(self) -> Ints:
+        """Return X, shape (nodes, executors)."""
+        matrix = np.zeros((len(self.on_node), len(self.totals)), dtype=np.int64)
+        for node, held in enumerate(self.on_node):
+            matrix[node, list(held)] = list(held.values())
+        return matrix
+
+    def _spare_core(self, node: int) -> _Donor | None:
+        """Return the cheapest core on `node` of an over-provisioned executor."""
+        held, required, totals = self.on_node[node], self.problem.required, self.totals
+        return min(((self._release_cost(node, q), q) for q in held if totals[q] > required[q]), default=None)
+
+    def _release_cost(self, node: int, q: int) -> float:
+        """Return C-_iq = s_q (X_q - x_iq) / (X_q (X_q - 1)); all state leaves with the last core."""
+        state, total = self.problem.state_bytes[q], self.totals[q]
+        return state * (total - self.on_node[node][q]) / (total * (total - 1)) if total > 1 else state
 
 
 _TIME_LIMIT, _INFEASIBLE = 1, 2

@@ -33,7 +33,7 @@ class TimelineSeries:
 
     def until(self, time_s: float) -> "TimelineSeries":
         """Return the part before `time_s`, with the same axes."""
-        kept = sum(time < time_s for time in self.columns["times_s"])
+        kept = sum(time < time_s for time in self.columns.get("times_s", ()))
         changes = tuple(change for change in self.reconfigurations if change.at_s < time_s)
         columns = {name: values[:kept] for name, values in self.columns.items()}
         return replace(self, columns=columns, reconfigurations=changes)
