@@ -220,17 +220,18 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             return step * found
         most = max(MAX_SLOTS // step, first)
         that_many, highest = "that many sustain", capacities([most])[0]
-        if self.law_ is not None:  # more slots may reduce capacity
+        if self.law_ is not None:  # more slots may reduce capacity, or not raise it
             tried = np.unique(np.geomspace(first, most, _TRIED).astype(int)).tolist()
-            place = int(np.argmax(capacities(tried)))
-            peak = capacities([tried[place]])[0]
+            reached = capacities(tried)
+            place, highest = int(np.argmax(reached)), reached.max()
             if sustains(tried[place]):
                 return step * (least_integer(sustains, tried[max(0, place - 1)], tried[place]) or tried[place])
-            if peak > (1 + _SAME) * highest:
-                that_many, highest = f"{units.some(step * tried[place], 'slot')} sustain the most,", peak
+            place = int(np.argmax(reached * (1 + _SAME) >= highest))  # the fewest
+            if tried[place] < most:
+                that_many = f"{units.some(step * tried[place], 'slot')} sustain the most,"
         safely = "" if risk is None else f" with a risk of at most {risk:g}"
         accept = "" if risk is None else "accept a larger risk, "
-        reached, asked = units.ends(float(highest), needed, "records/s")
+        most_rate, asked = units.ends(float(highest), needed, "records/s")
         times = "" if margin == 1 else f" ({margin:g} x {units.rate(rate)})"
         alike = "" if step == 1 else f" in executors of {step:,}"
         what = f"{asked}{times} at {units.number(memory_mb, 6)} MB a slot{safely}"
@@ -241,7 +242,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             )
         raise WorkbenchError(
             f"No number of slots up to {MAX_SLOTS:,}{alike} sustains {what}: by the {self.form} form {that_many} "
-            f"{reached}. Set a lower rate, {accept}or measure larger budgets."
+            f"{most_rate}. Set a lower rate, {accept}or measure larger budgets."
         )
 
     def attains(self, rate: float, memory_mb: float, margin: float, *, risk: float) -> bool:

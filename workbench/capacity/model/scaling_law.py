@@ -27,12 +27,14 @@ runs at few slots cannot distinguish a hot key from a test cluster that fills up
 whether a query is stateful.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from workbench.arrays import Floats
+from workbench.arrays import Floats, Ints
 from workbench.capacity.model.growth import Prior, Steps, prior_grid, prior_of
 from workbench.errors import WorkbenchError
 
@@ -40,6 +42,7 @@ _VAGUE = 10.0  # prior deviation of k: nothing is known about the size of the ra
 _NEGLIGIBLE = 1e-9
 _HALVINGS = 32
 _TAIL = 9.0
+_FAR, _STEP = 8.0, 1.25  # times the most slots measured, beyond which fewer slots may carry more; between those tried
 
 TWICE_LEAST = 1.83  # factor by which twice the slots raise the capacity where it does not level off
 
@@ -103,7 +106,17 @@ class ScalingLaw:
         return float(self.weight[grown[:, 1] - grown[:, 0] < np.log(TWICE_LEAST)].sum())
 
     def quantile(self, points: Floats, probability: float) -> Floats:
-        """Capacity that is not reached with `probability`, at `points` (rows, 2): memory, slots; 0.5 is the median."""
+        """Capacity that is not reached with `probability`, at `points` (rows, 2): memory, slots; 0.5 is the median.
+
+        Slots can stay idle, so far from what was measured it is at least that of fewer slots.
+        """
+        found = self._quantile(points, probability)
+        for rows, fewer in self._far(points, points[:, 0]):
+            best = np.maximum.accumulate(self._quantile(fewer, probability))
+            found[rows] = np.maximum(found[rows], best[_last_up_to(points[rows, 1], fewer[:, 1])])
+        return found
+
+    def _quantile(self, points: Floats, probability: float) -> Floats:
         weight = self.weight[:, None]
         mean, deviation = self._moments(points)
         low, high = (mean - _TAIL * deviation).min(axis=0), (mean + _TAIL * deviation).max(axis=0)
@@ -114,9 +127,27 @@ class ScalingLaw:
         return np.asarray(np.exp((low + high) / 2))
 
     def below(self, points: Floats, rates: Floats) -> Floats:
-        """Probability that the capacity at `points` (rows, 2) is below `rates` (rows,), records/s."""
+        """Probability that the capacity at `points` (rows, 2) is below `rates`, records/s; see `quantile`."""
+        rates = np.broadcast_to(rates, len(points))
+        found = self._below(points, rates)
+        for rows, fewer in self._far(points, points[:, 0], rates):
+            best = np.minimum.accumulate(self._below(fewer, np.full(len(fewer), rates[rows][0])))
+            found[rows] = np.minimum(found[rows], best[_last_up_to(points[rows, 1], fewer[:, 1])])
+        return found
+
+    def _below(self, points: Floats, rates: Floats) -> Floats:
         mean, deviation = self._moments(points)
         return np.asarray(self.weight @ ndtr((np.log(rates) - mean) / deviation))
+
+    def _far(self, points: Floats, *alike: Floats) -> Iterator[tuple[NDArray[np.bool_], Floats]]:
+        """Yield the far points whose other columns are `alike`, and such points at fewer slots, from the nearest on."""
+        far = points[:, 1] > _FAR * self.levelling_slots
+        for one in np.unique(np.stack(alike)[:, far], axis=1).T:
+            rows = far & (np.stack(alike) == one[:, None]).all(axis=0)
+            nearest = _FAR * self.levelling_slots
+            steps = int(np.log(points[rows, 1].max() / nearest) / np.log(_STEP)) + 1
+            slots = nearest * _STEP ** np.arange(steps)
+            yield rows, np.stack([np.full(steps, one[0]), slots], axis=1)
 
     def _moments(self, points: Floats) -> tuple[Floats, Floats]:
         """Mean and deviation of ln capacity for each grid point of weight, shapes (grid points, rows)."""
@@ -250,6 +281,11 @@ def fit_scaling_law(points: Floats, rates: Floats, prior: Prior | None = None) -
         configuration=prior.configuration,
         steps=prior.steps,
     )
+
+
+def _last_up_to(slots: Floats, ascending: Floats) -> Ints:
+    """Place of the last of `ascending` that is at most each of `slots`; the first is at most all of them."""
+    return np.asarray(np.searchsorted(ascending, slots, side="right") - 1)
 
 
 def _repeated(points: Floats, values: Floats) -> tuple[Floats, Floats, Floats, float]:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from capacity_truths import explore
 from examples import examples
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import norm
@@ -225,6 +225,8 @@ def test_the_scaling_law_is_the_dense_gaussian_process(seed, stateful, known, ob
 
 
 @examples(15)
+@example(440, "tasks")
+@example(461, "cores")
 @given(st.integers(0, 10**6), st.sampled_from(get_args(Growth)))
 def test_the_prediction_and_the_lower_end_grow_with_slots(seed, growth):
     one = explore(seed)
