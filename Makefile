@@ -46,13 +46,12 @@ MEASURED := tests/browser tests/kafka tests/spark
 # Tests that share the machine time nothing: without its second compiler, and with its plainest collector, a JVM that
 # runs for seconds takes two thirds of the CPU time.
 SHORT_JVM := JDK_JAVA_OPTIONS="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-ALONE := alone
 LEFT_OUT := long or rare
 
 test: $(READY) ## run tests of every kind, in about 15 minutes on two cores
 	$(COMPILED)
 	$(SHORT_JVM) $(BIN)/python -m pytest -m "not (alone or long or rare)" $(SHARED)
-	$(BIN)/python -m pytest -m "$(ALONE) and not ($(LEFT_OUT))" $(MEASURED)
+	$(BIN)/python -m pytest -m "alone and not ($(LEFT_OUT))" $(MEASURED)
 
 test-all: export ALL_EXAMPLES = 1
 test-all: export FAULT_TIMES = 2
