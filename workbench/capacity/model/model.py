@@ -145,7 +145,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if law is None:
             return [_UNKNOWN_RISK] * len(counts)
         where = np.array([[memory_mb, slots] for slots in counts], dtype=float)
-        return [float(risk) for risk in law.below(where, np.full(len(counts), float(rate)))]
+        return [float(risk) for risk in law.below(where, float(rate))]
 
     @property
     def batch(self) -> MicroBatch | None:

@@ -70,15 +70,15 @@ class PartsLaw:
         off = np.copysign(np.hypot(np.log(found / middle), reach), probability - 0.5)
         return np.asarray(middle * np.exp(off) * share(self.parts, points[:, 1], self._asked_s))
 
-    def below(self, points: Floats, rates: Floats) -> Floats:
-        """Probability that the capacity at `points` (rows, 2) is below `rates` (rows,), records/s."""
+    def below(self, points: Floats, rate: float) -> Floats:
+        """Probability that the capacity at `points` (rows, 2) is below `rate`, records/s."""
         middle, deviation = self.rest.quantile(points, 0.5), self._deviation(points)
         with np.errstate(divide="ignore"):  # where the fixed parts leave no rate, it is certainly below
-            off = np.log(rates / (middle * share(self.parts, points[:, 1], self._asked_s)))
+            off = np.log(rate / (middle * share(self.parts, points[:, 1], self._asked_s)))
         low, high = np.zeros_like(off), np.abs(off)
         for _ in range(_HALVINGS):  # the law's share of the way to the rate
             ours = (low + high) / 2
-            found = self.rest.below(points, middle * np.exp(np.copysign(ours, off)))
+            found = self.rest.below_each(points, middle * np.exp(np.copysign(ours, off)))
             less = np.hypot(ours, ndtri(found) * deviation) < np.abs(off)
             low, high = np.where(less, ours, low), np.where(less, high, ours)
         return found

@@ -27,14 +27,13 @@ runs at few slots cannot distinguish a hot key from a test cluster that fills up
 whether a query is stateful.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from workbench.arrays import Floats, Ints
+from workbench.arrays import Floats
 from workbench.capacity.model.growth import Prior, Steps, prior_grid, prior_of
 from workbench.errors import WorkbenchError
 
@@ -42,7 +41,8 @@ _VAGUE = 10.0  # prior deviation of k: nothing is known about the size of the ra
 _NEGLIGIBLE = 1e-9
 _HALVINGS = 32
 _TAIL = 9.0
-_FAR, _STEP = 8.0, 1.25  # times the most slots measured, beyond which fewer slots may carry more; between those tried
+# Times the most slots measured, from where fewer slots may carry more; between the counts tried from there; how many.
+_FAR, _STEP, _STEPS = 8.0, 1.25, 24
 
 TWICE_LEAST = 1.83  # factor by which twice the slots raise the capacity where it does not level off
 
@@ -110,11 +110,7 @@ class ScalingLaw:
 
         Slots can stay idle, so far from what was measured it is at least that of fewer slots.
         """
-        found = self._quantile(points, probability)
-        for rows, fewer in self._far(points, points[:, 0]):
-            best = np.maximum.accumulate(self._quantile(fewer, probability))
-            found[rows] = np.maximum(found[rows], best[_last_up_to(points[rows, 1], fewer[:, 1])])
-        return found
+        return self._or_of_fewer(points, lambda at: self._quantile(at, probability), np.maximum)
 
     def _quantile(self, points: Floats, probability: float) -> Floats:
         weight = self.weight[:, None]
@@ -126,28 +122,26 @@ class ScalingLaw:
             low, high = np.where(below, middle, low), np.where(below, high, middle)
         return np.asarray(np.exp((low + high) / 2))
 
-    def below(self, points: Floats, rates: Floats) -> Floats:
-        """Probability that the capacity at `points` (rows, 2) is below `rates`, records/s; see `quantile`."""
-        rates = np.broadcast_to(rates, len(points))
-        found = self._below(points, rates)
-        for rows, fewer in self._far(points, points[:, 0], rates):
-            best = np.minimum.accumulate(self._below(fewer, np.full(len(fewer), rates[rows][0])))
-            found[rows] = np.minimum(found[rows], best[_last_up_to(points[rows, 1], fewer[:, 1])])
-        return found
+    def below(self, points: Floats, rate: float) -> Floats:
+        """Probability that the capacity at `points` (rows, 2) is below `rate`, records/s, as `quantile` has it."""
+        return self._or_of_fewer(points, lambda at: self.below_each(at, np.full(len(at), rate)), np.minimum)
 
-    def _below(self, points: Floats, rates: Floats) -> Floats:
+    def below_each(self, points: Floats, rates: Floats) -> Floats:
+        """Probability that the capacity at `points` (rows, 2) is below `rates` (rows,), if no slot stays idle."""
         mean, deviation = self._moments(points)
         return np.asarray(self.weight @ ndtr((np.log(rates) - mean) / deviation))
 
-    def _far(self, points: Floats, *alike: Floats) -> Iterator[tuple[NDArray[np.bool_], Floats]]:
-        """Yield the far points whose other columns are `alike`, and such points at fewer slots, from the nearest on."""
-        far = points[:, 1] > _FAR * self.levelling_slots
-        for one in np.unique(np.stack(alike)[:, far], axis=1).T:
-            rows = far & (np.stack(alike) == one[:, None]).all(axis=0)
-            nearest = _FAR * self.levelling_slots
-            steps = int(np.log(points[rows, 1].max() / nearest) / np.log(_STEP)) + 1
-            slots = nearest * _STEP ** np.arange(steps)
-            yield rows, np.stack([np.full(steps, one[0]), slots], axis=1)
+    def _or_of_fewer(self, points: Floats, values: Callable[[Floats], Floats], best: np.ufunc) -> Floats:
+        """Return the `values` at points; far from what was measured, the `best` of them and those at fewer slots."""
+        found, nearest = values(points), _FAR * self.levelling_slots
+        far = points[:, 1] > nearest
+        for memory in np.unique(points[far, 0]):
+            rows = far & (points[:, 0] == memory)
+            ladder = nearest * _STEP ** np.arange(_STEPS)
+            ladder = ladder[ladder < points[rows, 1].max()]
+            fewer = best.accumulate(values(np.stack([np.full(len(ladder), memory), ladder], axis=1)))
+            found[rows] = best(found[rows], fewer[np.searchsorted(ladder, points[rows, 1]) - 1])
+        return found
 
     def _moments(self, points: Floats) -> tuple[Floats, Floats]:
         """Mean and deviation of ln capacity for each grid point of weight, shapes (grid points, rows)."""
@@ -281,11 +275,6 @@ def fit_scaling_law(points: Floats, rates: Floats, prior: Prior | None = None) -
         configuration=prior.configuration,
         steps=prior.steps,
     )
-
-
-def _last_up_to(slots: Floats, ascending: Floats) -> Ints:
-    """Place of the last of `ascending` that is at most each of `slots`; the first is at most all of them."""
-    return np.asarray(np.searchsorted(ascending, slots, side="right") - 1)
 
 
 def _repeated(points: Floats, values: Floats) -> tuple[Floats, Floats, Floats, float]:

@@ -113,7 +113,8 @@ def test_without_positive_rates_there_is_a_prediction_but_no_interval():
 def test_what_is_below_a_quantile_has_its_probability(probability):
     law = fit_scaling_law(BUDGETS, proportional(BUDGETS) * np.random.default_rng(4).lognormal(0, 0.05, len(BUDGETS)))
     asked = np.array([[512.0, 2.0], [1024.0, 100.0]])
-    assert law.below(asked, law.quantile(asked, probability)) == pytest.approx(probability, rel=1e-6)
+    for point, rate in zip(asked, law.quantile(asked, probability), strict=True):
+        assert law.below(point[None], rate) == pytest.approx(probability, rel=1e-6)
 
 
 def test_repeats_of_a_budget_take_no_more_work(monkeypatch):
@@ -158,7 +159,8 @@ def test_the_law_is_drawn_to_the_brackets_that_it_misses_and_to_no_others():
     assert law.tied(points, middle / 1.1, middle * 1.1) is law
     low, high = tied.quantile(points, 0.05), tied.quantile(points, 0.95)
     assert high / low == pytest.approx(law.quantile(points, 0.95) / law.quantile(points, 0.05))
-    assert tied.below(points, tied.quantile(points, 0.3)) == pytest.approx(0.3)
+    for point, rate in zip(points, tied.quantile(points, 0.3), strict=True):
+        assert tied.below(point[None], rate) == pytest.approx(0.3)
 
 
 def test_beyond_the_slots_measured_a_tie_fades():
