@@ -46,8 +46,9 @@ from workbench.testbed.spark.driver.cores import (
 from workbench.testbed.spark.driver.feed import BrokerWatch, TopicRows
 from workbench.testbed.spark.driver.live import LEAST_BATCH_ROWS, POLL_S, CompletedBatch, Meter, first_rows, now_s
 from workbench.testbed.spark.driver.process import LEFT
-from workbench.testbed.spark.driver.queries import NOTHING, Queries, SourceAlone, compare, warm_code, write_cost
+from workbench.testbed.spark.driver.queries import Queries, warm_code
 from workbench.testbed.spark.driver.session import DeploymentSpec, Turn, end_session, last_line, start_session
+from workbench.testbed.spark.driver.source_and_sink import NOTHING, SourceAlone, compare, write_cost
 from workbench.testbed.spark.log.event_log import EventLog
 from workbench.testbed.spark.log.operators import (
     check_read,

@@ -195,8 +195,10 @@ def _own_offset(offset: object) -> Mapping[str, Any] | None:
     return offset if isinstance(offset, dict) and isinstance(offset.get("n"), int) else None
 
 
-def _row_number(offset: object) -> int:
-    return int((_own_offset(offset) or {"n": 0})["n"])
+def _row_number(offset: str | dict[str, int] | None) -> int:
+    if offset is None:
+        return 0
+    return int((json.loads(offset) if isinstance(offset, str) else offset)["n"])
 
 
 _TASK_METRICS = {

@@ -12,17 +12,8 @@ import pytest
 from workbench.dataflow import Budget, SlotProfile
 from workbench.testbed.spark.driver import queries as warming
 from workbench.testbed.spark.driver.live import CompletedBatch
-from workbench.testbed.spark.driver.queries import (
-    NOTHING,
-    Queries,
-    SourceAlone,
-    added,
-    full,
-    growth,
-    outside_s,
-    warm_code,
-    write_cost,
-)
+from workbench.testbed.spark.driver.queries import Queries, full, warm_code
+from workbench.testbed.spark.driver.source_and_sink import NOTHING, SourceAlone, added, growth, outside_s, write_cost
 from workbench.testbed.spark.log.event_log import BatchLog, Stage, Task
 from workbench.workload import Release
 
