@@ -109,6 +109,8 @@ def test_rows_that_are_written_to_two_places_count_once(as_text):
     assert rows_of({"sources": [source | {"numInputRows": 99}]}) == 99  # a transaction's marker is not a record
     first = source | {"startOffset": None, "numInputRows": 200}
     assert rows_of({"sources": [first]}) == 200  # its offsets do not say where it began
+    edited = source | {"numInputRows": 200_000}
+    assert rows_of({"sources": [edited]}) == 200_000  # offsets that someone made up do not count rows
 
 
 def test_triggers_without_rows_in_between_do_not_hide_the_tasks(tmp_path):

@@ -162,13 +162,20 @@ def rows_of(progress: Mapping[str, Any]) -> int:
     return sum(map(_read_once, once.values()))
 
 
+_MOST_READS = 20
+
+
 def _read_once(source: Mapping[str, Any]) -> int:
-    """Rows that a source read; of a topic, which ``foreachBatch`` may read twice, as far as its offsets advanced."""
+    """Rows that a source read; of a topic, which ``foreachBatch`` may read twice, as far as its offsets advanced.
+
+    Offsets by which the rows would have been read more than `_MOST_READS` times are not those of the rows.
+    """
     read = int(source.get("numInputRows") or 0)
     begun, ended = (_by_partition(source.get(name)) for name in ("startOffset", "endOffset"))
     if not is_topic(source.get("description")) or not ended or ended.keys() != begun.keys():
         return read
-    return max(0, min(read, sum(ended[place] - begun[place] for place in ended)))
+    advanced = sum(ended[place] - begun[place] for place in ended)
+    return advanced if read / _MOST_READS <= advanced < read else read
 
 
 def _by_partition(offset: object) -> dict[tuple[str, str], int]:
