@@ -12,7 +12,7 @@ from workbench.capacity.explore import conclude
 from workbench.capacity.model import Asked, MicroBatch, fit_micro_batch
 from workbench.capacity.planning import margin_of, read_instances
 from workbench.checks import SLACK, positive, within
-from workbench.errors import WorkbenchError
+from workbench.errors import NoCapacityError, WorkbenchError
 from workbench.observing import (
     LEFT_OUT,
     EndingRuns,
@@ -193,8 +193,18 @@ def explored_log(study: Study) -> Exploration:
 def explored_running(study: Study, running: RunningQuery) -> Exploration:
     """Fit the model to what a query's log shows; see `explored_log`."""
     seen = replace(running, cpus=study.slot_cpus)
-    run = as_measurement(seen, headroom(seen.batches, study.interval_s))
-    return conclude([run], "one log was read", form=study.form, choice="edge", growth=study.growth)
+    found = headroom(seen.batches, study.interval_s)
+    run = as_measurement(seen, found)
+    try:
+        return conclude([run], "one log was read", form=study.form, choice="edge", growth=study.growth)
+    except NoCapacityError as error:
+        if found.rate is None:
+            raise
+        raise NoCapacityError(
+            f"The log shows what {seen.name} sustains on {units.some(seen.slots, 'slot')}, and not what more slots "
+            "would carry: its tasks do not account for how long a batch takes, or the driver takes almost all of it. "
+            "Measure the query on several numbers of slots (workbench init), or shorten what runs in the driver."
+        ) from error
 
 
 def _check_run(rows: float | None, deadline_s: float | None, targets: Sequence[float]) -> None:

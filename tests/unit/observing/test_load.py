@@ -8,6 +8,7 @@ from written_logs import TRUE, a_day, events, progress_of, written
 
 from workbench.observing import headroom, read_log
 from workbench.observing.running_query import SeenBatch, load_of
+from workbench.study import observe
 
 
 def test_full_batches_of_a_backlog_are_no_peak(tmp_path):
@@ -118,3 +119,11 @@ def test_few_larger_batches_show_what_rows_cost_where_batches_scatter_little():
             assert found.low < (2 - 0.4) * 25_000 / 2 < found.high
         else:
             assert "or there are too few of them; give a log with more batches of both kinds" in found.why_not
+
+
+def test_no_plan_where_the_driver_takes_the_batch_is_not_to_be_mended_by_more_budgets(tmp_path):
+    log = written(tmp_path / "log", events(a_day(6_000), driver_s=1.9))
+    found = observe(log, targets=[1e6])
+    assert found.headroom.rate is not None
+    assert "the driver takes almost all of it" in found.unplanned
+    assert "Explore more budgets" not in found.unplanned
