@@ -35,7 +35,7 @@ from workbench.views.figures.placement import (
     pruning,
     spreads,
 )
-from workbench.views.figures.policies import KEEPS_UP, Policies, draw_policies, policies
+from workbench.views.figures.policies import draw_policies
 from workbench.views.figures.probes import Probes, draw_bracket, draw_probes
 from workbench.views.figures.reproduced import draw_reproduced
 from workbench.views.figures.search_tree import choice_words, draw_search_tree, plan_at, search_tree
