@@ -1,7 +1,7 @@
 """The figures of the five papers next to ours: the list, what the papers say of them, and how to make them.
 
 The list is in ``data/papers``, with results that take minutes; the module of a paper makes the other figures. A figure
-is data (`Reproduction`); `workbench.views.paper_cards` draws it. Two modules are offered to the runs behind recorded
+is data (`Reproduction`); `workbench.views.paper_cards` draws it. Parts of one are offered to the runs behind recorded
 figures (``benchmarks/papers.py``).
 """
 
@@ -20,8 +20,7 @@ from workbench.papers.figure import (
     Status,
     counted,
 )
-from workbench.papers.group_optimum import optimal_allocation, reallocate
-from workbench.papers.groups import four_groups, random_jobs
+from workbench.papers.groups import four_groups, optimal_allocation, random_jobs, reallocate
 from workbench.papers.recorded import FOLDER, recorded
 
 PAPERS: Mapping[str, Paper] = {
