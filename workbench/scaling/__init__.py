@@ -1,6 +1,5 @@
 """Scaling policies: functions from metrics to a configuration, and their replay on a load that changes."""
 
-from workbench.scaling._ds2 import Ds2Decision, ds2
 from workbench.scaling._justin import (
     BASE_MEMORY_MB,
     JustinDecision,
@@ -13,7 +12,7 @@ from workbench.scaling._justin import (
 from workbench.scaling._replay import replay
 from workbench.scaling.autoscaler import FLINK, JUSTIN, AutoscalerSettings
 from workbench.scaling.controller import Controller, Strategy
-from workbench.scaling.ds2_policy import Ds2Policy, JustinPolicy
+from workbench.scaling.ds2_policy import Ds2Decision, Ds2Policy, JustinPolicy, ds2
 from workbench.scaling.elastic import (
     Assignment,
     CoreAllocation,
