@@ -24,8 +24,7 @@ import numpy as np
 
 from workbench.arrays import Floats, Ints
 from workbench.placement._effort import Effort
-from workbench.placement._instance import Instance
-from workbench.placement._pattern_search import ALONE, CHEAPEST, FARTHEST, TWO, find_pattern
+from workbench.placement._pattern_search import ALONE, CHEAPEST, FARTHEST, TWO, Instance, find_pattern
 from workbench.placement.problem import SLACK
 
 _EPS = 1e-9
