@@ -17,7 +17,7 @@ from workbench.views.figures import draw_overlaid, draw_policies, same_axes, tim
 from workbench.views.findings import QUIET, decided
 from workbench.views.parts import part
 from workbench.views.widgets import panel
-from workbench.views.widgets.live_chart import LiveChart
+from workbench.views.widgets.panel import LiveChart
 
 _FRAMES = 120
 _FRAME_MS = 400

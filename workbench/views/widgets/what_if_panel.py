@@ -22,8 +22,7 @@ from workbench.views.cards import Card, Column, Table
 from workbench.views.figures import Curves, draw_what_if
 from workbench.views.parts import cards_style, part
 from workbench.views.widgets import panel
-from workbench.views.widgets.live_chart import LiveChart
-from workbench.views.widgets.panel import Throttled
+from workbench.views.widgets.panel import LiveChart, Throttled
 
 
 class _Tile(NamedTuple):

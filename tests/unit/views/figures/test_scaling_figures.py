@@ -16,8 +16,7 @@ from workbench.simulation import RateTrace
 from workbench.spelling import spelled
 from workbench.study import Replayed, compare_policies
 from workbench.views.figures.elastic import draw_latency_cores, draw_shard_balance, latency_cores, shard_balance
-from workbench.views.figures.policies import draw_policies
-from workbench.views.figures.timeline import draw_timeline, timeline
+from workbench.views.figures.timeline import draw_policies, draw_timeline, timeline
 
 PRICES = Path(__file__).parents[4] / "data" / "instances.csv"
 REPORT = "workbench report scaling scaling.html -p rates day.csv"
