@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from workbench.errors import WorkbenchError
 from workbench.papers import capsys, elasticutor, groups, justin, streambed
 from workbench.papers.figure import (
+    FOLDER,
     Compared,
     Headline,
     Panel,
@@ -19,9 +20,9 @@ from workbench.papers.figure import (
     Series,
     Status,
     counted,
+    recorded,
 )
 from workbench.papers.groups import four_groups, optimal_allocation, random_jobs, reallocate
-from workbench.papers.recorded import FOLDER, recorded
 
 PAPERS: Mapping[str, Paper] = {
     one.name: one for one in (streambed.PAPER, capsys.PAPER, justin.PAPER, elasticutor.PAPER, groups.PAPER)

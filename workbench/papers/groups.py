@@ -20,8 +20,7 @@ from scipy.optimize import linear_sum_assignment
 
 from workbench.arrays import Floats
 from workbench.checks import SLACK, require, wholes
-from workbench.papers.figure import Number, Panel, Paper, Reproduction, Series
-from workbench.papers.recorded import read_figures
+from workbench.papers.figure import Number, Panel, Paper, Reproduction, Series, read_figures
 from workbench.placement import GroupAllocation, Job, best_allocation, task_level, top_down
 
 MOST_STEPS = 20_000_000  # states x what one node can hold
