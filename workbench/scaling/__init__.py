@@ -9,7 +9,7 @@ from workbench.scaling._justin import (
     justin,
     justin_decisions,
 )
-from workbench.scaling._replay import replay
+from workbench.scaling._replay import Fleet, WorkerShape, replay
 from workbench.scaling.autoscaler import FLINK, JUSTIN, AutoscalerSettings
 from workbench.scaling.controller import Controller, Strategy
 from workbench.scaling.ds2_policy import Ds2Decision, Ds2Policy, JustinPolicy, ds2
@@ -24,7 +24,6 @@ from workbench.scaling.elastic import (
     jackson_latency,
     rebalance_shards,
 )
-from workbench.scaling.fleet import Fleet, WorkerShape
 from workbench.scaling.in_practice import DynamicAllocation, KafkaLag
 from workbench.scaling.policies import AnyPolicy, Decision, Static, Window
 from workbench.scaling.timeline import Reconfiguration, Timeline
