@@ -10,7 +10,6 @@ from workbench import units
 from workbench.advice import Advice
 from workbench.answers.answer import COUNT, NUMBER, RECORDS, SECONDS, SIZE, Answer, Fact, Unit
 from workbench.scaling import Timeline
-from workbench.scaling.elastic import ParadigmRun
 from workbench.simulation import RateTrace
 from workbench.spelling import spelled_report
 from workbench.study import KEEPS_UP, KEYED, Policies, Replayed, ReplayedParadigms, compare_policies
@@ -236,6 +235,12 @@ def _of_paradigms(found: ReplayedParadigms, asked: Parameters | None) -> Answer:
     best, trace, cluster = figures.best_paradigm(found.runs), found.trace, found.cluster
     executors, shards = units.some(found.advice.executors, "executor"), units.some(found.advice.shards, "shard")
     ranked = sorted(found.runs, key=lambda run: (run is not best, -run.throughput_per_s))
+    reasons: dict[str, Advice] = {}
+    if best.waiting > trace.mean_per_s:  # a second's records and more
+        waiting = units.scaled(best.waiting, "records")
+        known = None if asked is None else {"query": KEYED, **asked}
+        node = _run("Add a node.", known, workers=cluster.nodes + 1)
+        reasons[f"No paradigm keeps up: with {best.paradigm} {waiting} wait at the end."] = node
     return Answer(
         "paradigms",
         "Which paradigm copes with changing keys?",
@@ -250,20 +255,9 @@ def _of_paradigms(found: ReplayedParadigms, asked: Parameters | None) -> Answer:
         rows=tuple(_paradigm(run.paradigm, found.rows[run.paradigm]) for run in ranked),
         caption="Paradigms on the same load",
         chosen=0,
-        cautions=_keyed_cautions(found, best, asked),
+        cautions=reasons | {_SIMULATED: Advice("Try the paradigm on the real job before you rely on it.")},
         draw=partial(figures.draw_paradigms, found.runs),
     )
-
-
-def _keyed_cautions(found: ReplayedParadigms, best: ParadigmRun, asked: Parameters | None) -> dict[str, Advice]:
-    reasons: dict[str, Advice] = {}
-    if best.waiting > found.trace.mean_per_s:  # a second's records and more
-        waiting = units.scaled(best.waiting, "records")
-        known = None if asked is None else {"query": KEYED, **asked}
-        reasons[f"No paradigm keeps up: with {best.paradigm} {waiting} wait at the end."] = _run(
-            "Add a node.", known, workers=found.cluster.nodes + 1
-        )
-    return reasons | {_SIMULATED: Advice("Try the paradigm on the real job before you rely on it.")}
 
 
 def _paradigm(name: str, row: Mapping[str, float]) -> tuple[Fact, ...]:
