@@ -43,7 +43,10 @@ def write_whole(path: str | os.PathLike[str], text: str | bytes, mode: int = 0o6
 def _replace(target: Path, data: bytes, mode: int) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     prefix = f".{target.name[:40]}.{_HOST}."  # another host's processes are not known here
-    _remove_torn(target.parent, prefix)
+    for left in target.parent.glob(f"{glob.escape(prefix)}*-*.tmp"):  # of writers of this file that were killed
+        writer = left.name.removeprefix(prefix).partition("-")[0]
+        if writer.isdigit() and not psutil.pid_exists(int(writer)):
+            left.unlink(missing_ok=True)
     handle, name = tempfile.mkstemp(prefix=f"{prefix}{os.getpid()}-", suffix=".tmp", dir=target.parent)
     temporary = Path(name)
     try:
@@ -56,11 +59,3 @@ def _replace(target: Path, data: bytes, mode: int) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-
-
-def _remove_torn(folder: Path, prefix: str) -> None:
-    """Remove what writers of this file left behind when they were killed: files whose writing process is gone."""
-    for left in folder.glob(f"{glob.escape(prefix)}*-*.tmp"):
-        writer = left.name.removeprefix(prefix).partition("-")[0]
-        if writer.isdigit() and not psutil.pid_exists(int(writer)):
-            left.unlink(missing_ok=True)

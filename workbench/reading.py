@@ -142,9 +142,11 @@ def read_rows(
             ("more than one", [column for column in columns if header.count(column) > 1]),
         ):
             if wrong:
+                named = ", ".join(header) or "no columns"
+                named = named if len(named) <= _LONGEST_LIST else f"{named[:_LONGEST_LIST]}..."
                 raise WorkbenchError(
                     f"{what} has {problem} column {', '.join(map(shown, wrong))}; its first line names "
-                    f"{_cut(', '.join(header)) or 'no columns'}. {advice}"
+                    f"{named}. {advice}"
                 )
         for row in reader:
             yield reader.line_num, row
@@ -187,7 +189,3 @@ def _check_nesting(value: object, most: float = bounds.VALUES) -> None:
         if count > most:
             raise ValueError(f"it has more than {most:,} values")
         level = [child for child in children if isinstance(child, dict | list)]
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_LIST else f"{text[:_LONGEST_LIST]}..."

@@ -374,7 +374,14 @@ def _front(found: PlacementStudy) -> list[Card]:
     title = "Which plans are worth choosing between?"
     if not front.pareto:
         return [Card("front", title, "The search found no plan within its time; give it more.", kind="no-data")]
-    plans, best = _with_best(front.pareto, found.best)
+    plans, shown = tuple(front.pareto), found.best  # followed by the best if none has its costs
+    same = (
+        number
+        for number, plan in enumerate(plans)
+        if all(math.isclose(one, other, abs_tol=_EQUAL) for one, other in zip(plan.cost, shown.cost, strict=True))
+    )
+    best = next(same, len(plans))
+    plans += (Plan(shown.counts, shown.cost),) * (best == len(plans))
     data = figures.cost_vectors(plans, chosen=best, thresholds=found.within)
     least = min(range(len(plans)), key=lambda number: plans[number].cost.worst)
     also = ", and" if least == best else f"; plan {least} has"
@@ -391,16 +398,6 @@ def _front(found: PlacementStudy) -> list[Card]:
         asked = "How do the two costs trade against each other?"
         made.append(Card("pareto", asked, f"{data.trade}.", figures.draw_pareto(data)))
     return made
-
-
-def _with_best(front: Sequence[Plan], best: Placed) -> tuple[tuple[Plan, ...], int]:
-    """Return the plans of the front, followed by the best if none has its costs, and the index of the best."""
-    same = [
-        number
-        for number, plan in enumerate(front)
-        if all(math.isclose(one, other, abs_tol=_EQUAL) for one, other in zip(plan.cost, best.cost, strict=True))
-    ]
-    return (tuple(front), same[0]) if same else ((*front, Plan(best.counts, best.cost)), len(front))
 
 
 def _thresholds(found: PlacementStudy) -> list[Card]:

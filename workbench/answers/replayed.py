@@ -10,10 +10,9 @@ from workbench import units
 from workbench.advice import Advice
 from workbench.answers.answer import COUNT, NUMBER, RECORDS, SECONDS, SIZE, Answer, Fact, Unit
 from workbench.scaling import Timeline
-from workbench.scaling.elastic import ParadigmRun
 from workbench.simulation import RateTrace
 from workbench.spelling import spelled_report
-from workbench.study import KEYED, Replayed, ReplayedParadigms
+from workbench.study import KEEPS_UP, KEYED, Policies, Replayed, ReplayedParadigms, compare_policies
 from workbench.views import figures
 from workbench.views.cards import Card, Table, headings, tabulate, times
 from workbench.views.findings import QUIET, decided
@@ -57,7 +56,7 @@ def over_restarts(restarts: Mapping[float, Replayed]) -> Answer:
         rows=tuple(
             (Fact(seconds, "restart_s", "Restart", SECONDS), *_policy(name, found, data))
             for seconds, found in restarts.items()
-            for data in (figures.policies(found.timelines),)
+            for data in (compare_policies(found.timelines),)
             for name in found.timelines
         ),
         caption="By restart time",
@@ -75,9 +74,7 @@ def held_back(found: Replayed) -> dict[str, Advice]:
     return {reason: Advice(f"Plan for the peak of {peak}, then replay that plan.")}
 
 
-def cautions(
-    data: figures.Policies, held: Mapping[str, Advice], asked: Parameters | None, slots: int
-) -> dict[str, Advice]:
+def cautions(data: Policies, held: Mapping[str, Advice], asked: Parameters | None, slots: int) -> dict[str, Advice]:
     """Return what to mind, with remedies; what holds all policies back comes first and rules out more slots."""
     reasons, rows = dict(held), data.rows
     if data.leading is not None and data.best is None and not held:
@@ -107,7 +104,7 @@ def _run(words: str, asked: Parameters | None, **changes: object) -> Advice:
     return Advice(f"{words} Run", spelled_report("scaling", {"rates": "LOAD.csv", **asked, **changes}))
 
 
-def _keep_up(data: figures.Policies, asked: Parameters | None, slots: int) -> Advice:
+def _keep_up(data: Policies, asked: Parameters | None, slots: int) -> Advice:
     """Advise more slots: at the beginning they help only static, as the other policies soon change their number."""
     given = asked or {}
     if "static" in data.rows:
@@ -123,7 +120,7 @@ def _keep_up(data: figures.Policies, asked: Parameters | None, slots: int) -> Ad
 
 
 def _of_policies(found: Replayed, asked: Parameters | None) -> Answer:
-    data, trace = figures.policies(found.timelines, found.price_unit), found.trace
+    data, trace = compare_policies(found.timelines, found.price_unit), found.trace
     slots = sum(found.tasks.values())
     known = None if asked is None else {"query": found.query, **asked}
     return Answer(
@@ -146,10 +143,10 @@ def _load_words(trace: RateTrace) -> str:
     return f"{units.rate(trace.mean_per_s)}, peak {units.rate(trace.peak_per_s)} over {units.seconds(trace.duration_s)}"
 
 
-def _policy(name: str, found: Replayed, data: figures.Policies) -> tuple[Fact, ...]:
+def _policy(name: str, found: Replayed, data: Policies) -> tuple[Fact, ...]:
     row = dict(found.rows[name])
     kept = row.pop("at_target")
-    style = "safe" if kept >= figures.KEEPS_UP else "risky" if kept >= _MOSTLY else "unsure"
+    style = "safe" if kept >= KEEPS_UP else "risky" if kept >= _MOSTLY else "unsure"
     priced = bool(data.price_unit)
     cost, hours, gb_hours = "cost_with_driver", "core_hours_with_driver", "gb_hours_with_driver"
     paid = (Fact(row.pop(cost), cost, f"{data.price_unit}, driver included", NUMBER),) if priced else ()
@@ -169,7 +166,7 @@ def _policy(name: str, found: Replayed, data: figures.Policies) -> tuple[Fact, .
     return (*shown, *(Fact(value, key) for key, value in row.items()))
 
 
-def _timelines(found: Replayed, data: figures.Policies) -> Iterable[Card]:
+def _timelines(found: Replayed, data: Policies) -> Iterable[Card]:
     for name in data.rows:
         line = found.timelines[name]
         drawn = figures.timeline(line, name, points=min(figures.POINTS, _ALL_POINTS // len(found.timelines)))
@@ -238,6 +235,12 @@ def _of_paradigms(found: ReplayedParadigms, asked: Parameters | None) -> Answer:
     best, trace, cluster = figures.best_paradigm(found.runs), found.trace, found.cluster
     executors, shards = units.some(found.advice.executors, "executor"), units.some(found.advice.shards, "shard")
     ranked = sorted(found.runs, key=lambda run: (run is not best, -run.throughput_per_s))
+    reasons: dict[str, Advice] = {}
+    if best.waiting > trace.mean_per_s:  # a second's records and more
+        waiting = units.scaled(best.waiting, "records")
+        known = None if asked is None else {"query": KEYED, **asked}
+        node = _run("Add a node.", known, workers=cluster.nodes + 1)
+        reasons[f"No paradigm keeps up: with {best.paradigm} {waiting} wait at the end."] = node
     return Answer(
         "paradigms",
         "Which paradigm copes with changing keys?",
@@ -252,20 +255,9 @@ def _of_paradigms(found: ReplayedParadigms, asked: Parameters | None) -> Answer:
         rows=tuple(_paradigm(run.paradigm, found.rows[run.paradigm]) for run in ranked),
         caption="Paradigms on the same load",
         chosen=0,
-        cautions=_keyed_cautions(found, best, asked),
+        cautions=reasons | {_SIMULATED: Advice("Try the paradigm on the real job before you rely on it.")},
         draw=partial(figures.draw_paradigms, found.runs),
     )
-
-
-def _keyed_cautions(found: ReplayedParadigms, best: ParadigmRun, asked: Parameters | None) -> dict[str, Advice]:
-    reasons: dict[str, Advice] = {}
-    if best.waiting > found.trace.mean_per_s:  # a second's records and more
-        waiting = units.scaled(best.waiting, "records")
-        known = None if asked is None else {"query": KEYED, **asked}
-        reasons[f"No paradigm keeps up: with {best.paradigm} {waiting} wait at the end."] = _run(
-            "Add a node.", known, workers=found.cluster.nodes + 1
-        )
-    return reasons | {_SIMULATED: Advice("Try the paradigm on the real job before you rely on it.")}
 
 
 def _paradigm(name: str, row: Mapping[str, float]) -> tuple[Fact, ...]:

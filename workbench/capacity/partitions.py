@@ -73,7 +73,11 @@ def bids2_micro_batch(
     check_solver(solver)
     if not batch.stages:
         raise WorkbenchError("The batch has no stages; measure a run that shows them.")
-    choices = _choices(batch.stages, slots, frozen)
+    groups: dict[object, list[StageLine]] = {}
+    for number, line in enumerate(batch.stages):
+        groups.setdefault("state" if line.stateful else "source" if line.source else number, []).append(line)
+    own = candidates(slots) if frozen is None else (whole("partitions", frozen, 1),)
+    choices = [_Choice(tuple(lines), own if kind == "state" else candidates(slots)) for kind, lines in groups.items()]
     problem = _Problem(batch, choices, slots, interval_s, slot_speedup)
     chosen, rows = problem.solve(_milp if solver == "cbc" else _each)
     partitions = {line.name: count for choice, count in zip(choices, chosen, strict=True) for line in choice.stages}
@@ -188,14 +192,6 @@ def _fewest(problem: _Problem, tables: _Tables) -> list[int]:
         next(c for c, second in zip(choice.counts, seconds, strict=True) if second <= min(seconds) + slack)
         for choice, (seconds, _) in zip(problem.choices, tables, strict=True)
     ]
-
-
-def _choices(stages: Sequence[StageLine], slots: int, frozen: int | None) -> list[_Choice]:
-    groups: dict[object, list[StageLine]] = {}
-    for number, line in enumerate(stages):
-        groups.setdefault("state" if line.stateful else "source" if line.source else number, []).append(line)
-    own = candidates(slots) if frozen is None else (whole("partitions", frozen, 1),)
-    return [_Choice(tuple(lines), own if kind == "state" else candidates(slots)) for kind, lines in groups.items()]
 
 
 def candidates(slots: int) -> tuple[int, ...]:

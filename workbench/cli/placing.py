@@ -1,4 +1,4 @@
-"""``workbench place``: where the tasks go, where default schedulers would put them, and what that costs."""
+"""``workbench place``: where the tasks go, and what that costs; ``workbench replay``: policies on a changing load."""
 
 import argparse
 import csv
@@ -10,6 +10,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from functools import partial
 from types import FrameType
 
@@ -35,7 +36,7 @@ from workbench.placement import (
 )
 from workbench.records import write_whole
 from workbench.spelling import spelled, spelled_options
-from workbench.study import DRAWS, PROBLEM, resolved, shapes_compared
+from workbench.study import DRAWS, PROBLEM, Scenario, resolved, shapes_compared
 
 _NOT_REPEATED = {"help", "inputs", "shapes", "flink", "json"}  # by the commands of advice
 _TAKES = "a placement problem, a study, plans or a measurement"
@@ -72,7 +73,7 @@ def run_place(options: argparse.Namespace) -> int:
         calibrate=options.calibrate,
         shapes=shapes,
     )
-    alike = given.alike and not (shapes or options.json or options.flink or options.method)
+    alike = given.alike and not (shapes or options.json or options.flink or options.method or options.compare)
     made, chosen = (placed.of_batches(given), None) if alike else _placed(given, shapes, options)
     if options.json:
         print(json.dumps(made.document(), indent=1))
@@ -83,7 +84,11 @@ def run_place(options: argparse.Namespace) -> int:
         look.show(look.console(), made)
     if options.flink and chosen is not None:
         sys.stdout.flush()  # the file may be the same
-        write_whole(options.flink, _subtasks(chosen))
+        text = io.StringIO()
+        table = csv.writer(text, lineterminator="\n")
+        table.writerow(("operator", "subtask", "worker"))
+        table.writerows(map(for_spreadsheet, row) for row in chosen.problem.subtasks(chosen.counts))
+        write_whole(options.flink, text.getvalue())
     return DONE
 
 
@@ -105,7 +110,6 @@ def _placed(
         "weights": options.odrp or "default",
     }
     method = options.method or "optimal"
-    _check_method(options, method)
     again = partial(_again, options)
     if not options.compare:
         with _searching(), _until_interrupted(method):
@@ -180,6 +184,13 @@ def _check(options: argparse.Namespace) -> None:
             )
     elif options.samples is not None and not options.compare:
         raise WorkbenchError("--draws would have no effect; it goes with --compare or --shapes.")
+    thresholds_of(options.thresholds)
+    for name, methods in (("thresholds", ("caps", "caps-first")), ("odrp", ("odrp",))):
+        if getattr(options, name) is not None and not options.compare and options.method not in methods:
+            raise WorkbenchError(
+                f"--{name} would have no effect on the method {options.method or 'optimal'}; give --method "
+                f"{' or '.join(methods)} with it."
+            )
     if options.compare and options.method and not options.flink:
         raise WorkbenchError(
             "--compare shows all methods, and --method only says whose plan --flink writes; leave one of them out, or "
@@ -187,17 +198,30 @@ def _check(options: argparse.Namespace) -> None:
         )
 
 
-def _check_method(options: argparse.Namespace, method: str) -> None:
-    for name, methods in (("thresholds", ("caps", "caps-first")), ("odrp", ("odrp",))):
-        if getattr(options, name) is not None and not options.compare and method not in methods:
+def run_replay(options: argparse.Namespace) -> int:
+    """Replay the load under each policy, and compare them."""
+    check_files((options.output,), (options.query, options.rates, options.prices))
+    given = {one.name: getattr(options, one.name) for one in fields(Scenario)}
+    given["settings"] = {}
+    for text in options.settings:
+        name, _, value = text.partition("=")
+        try:
+            given["settings"][name] = float(value)
+        except ValueError as error:
             raise WorkbenchError(
-                f"--{name} would have no effect on the method {method}; give --method {' or '.join(methods)} with it."
-            )
+                f"--setting {text} is not NAME=VALUE with a number; such as utilization_target=0.7."
+            ) from error
+    scenario = Scenario(**{name: value for name, value in given.items() if value is not None})
+    trace = scenario.trace()
+    with progress() as say:
+        found = scenario.replay(trace, say)
+    if options.output:
+        write_whole(options.output, found.csv())
+    from workbench.answers.replayed import answer  # noqa: PLC0415 - it draws, and plotly takes as long as all else
 
-
-def _subtasks(plan: Placed) -> str:
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(("operator", "subtask", "worker"))
-    table.writerows(map(for_spreadsheet, row) for row in plan.problem.subtasks(plan.counts))
-    return text.getvalue()
+    made = answer(found)
+    if options.json:
+        print(json.dumps(made.document(), indent=1))
+    else:
+        look.show(look.console(), made)
+    return DONE

@@ -73,7 +73,9 @@ def run_plan(options: argparse.Namespace) -> int:
         also = (f"also measuring {units.some(slots, 'slot')}, {UNLISTED}" for slots in unlisted)
         for said in filter(None, (would.smaller, would.short, *also)):
             say.keep(said)
-        asked = asked_of(study, _repeated(options))
+        given = {name.replace("_", "-"): value for name, value in cluster_given(vars(options)).items()}
+        at = {} if options.journal == JOURNAL else {"journal": options.journal}
+        asked = asked_of(study, given | at)  # with these the same command finds its measurements again
         try:
             planned = run_study(ready, journal, progress=say, listen=listen, asked=asked)
         except KeyboardInterrupt:
@@ -95,12 +97,6 @@ def run_plan(options: argparse.Namespace) -> int:
     from_plans = {"planned": str(output.resolve())}
     complete = options.report is None or write_report("plan", from_plans, options.report, quiet=options.json)
     return DONE if complete and planned.plans and not planned.refused else NOT_SUSTAINED
-
-
-def _repeated(options: argparse.Namespace) -> dict[str, object]:
-    """Return the options that the same command needs to find its measurements again."""
-    kept = {name.replace("_", "-"): value for name, value in cluster_given(vars(options)).items()}
-    return kept if options.journal == JOURNAL else kept | {"journal": options.journal}
 
 
 def _show_so_far(ready: Prepared, asked: Asked, *, as_json: bool) -> None:
@@ -174,14 +170,10 @@ def _show_dry_run(would: DryRun, study: Study, *, as_json: bool) -> int:
         print(f"measure {shape} at a trigger interval of {budget.interval_s:g} s")
     least, most = would.runs
     print(f"{units.some(most, 'run')} in all" if least == most else f"then up to {most} runs in all, {least} at least")
-    print(f"about {_range(*would.seconds)}")
+    scale, unit = (1, "seconds") if would.seconds[1] < _IN_SECONDS else (60, "minutes")
+    ends = dict.fromkeys(f"{math.ceil(end / scale)}" for end in would.seconds)
+    print(f"about {' to '.join(ends)} {unit}")
     warned = (would.refused, would.short, would.smaller, would.doubt, would.read, study.job_settings.writes.warning)
     for said in filter(None, warned):
         look.line(look.console(), said)
     return DONE
-
-
-def _range(least: float, most: float) -> str:
-    scale, unit = (1, "seconds") if most < _IN_SECONDS else (60, "minutes")
-    ends = dict.fromkeys(f"{math.ceil(end / scale)}" for end in (least, most))
-    return f"{' to '.join(ends)} {unit}"

@@ -61,14 +61,10 @@ class Progress:
         for line in (text or "").splitlines():
             if answer or isinstance(event, measuring.Failed | measuring.Abandoned):
                 self.keep(line)
+            elif self.runs is None or self.ended >= self.runs[1]:
+                self.show(line)
             else:
-                self.show(self._numbered(line))
-
-    def _numbered(self, text: str) -> str:
-        """Add the number of the run, and how many there are."""
-        if self.runs is None or self.ended >= self.runs[1]:
-            return text
-        return f"run {self.ended + 1} of at most {self.runs[1]} · {text}"
+                self.show(f"run {self.ended + 1} of at most {self.runs[1]} · {line}")
 
 
 @contextmanager

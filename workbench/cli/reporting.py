@@ -17,12 +17,23 @@ from workbench.reading import parse_json, parse_yaml, read_text
 def run_report(options: argparse.Namespace) -> int:
     """Render the report."""
     if options.executed:
-        return _executed(options)
+        if options.parameter or options.file:
+            raise WorkbenchError(
+                "--executed writes a notebook that has run already, so parameters (-p, -f) would have no effect; leave "
+                "them out."
+            )
+        made = report.export_executed(options.name, _output(options), options.title)
+        return _written(made, as_json=options.json)
     name, given = _named(options.name)
-    if options.parameters:
-        return _list(name, as_json=options.json)
-    output = _output(options)
+    output = "" if options.parameters else _output(options)
     declared = {one.name: one for one in report.parameters_of(report.find_template(name))}
+    if options.parameters:
+        if options.json:
+            print(json.dumps([vars(one) for one in declared.values()], indent=1))
+        else:
+            for one in declared.values():
+                show(f"{one.name} ({one.kind}, {one.default!r}): {one.help}")
+        return DONE
     if "history" in declared:
         options.kept = "what the study had measured is in its history, and the same command goes on from there"
     asked = {**given, **_from_file(options.file), **_from_options(declared, options.parameter)}
@@ -37,15 +48,6 @@ def write_report(name: str, parameters: Mapping[str, object], target: str, *, qu
         show(f"report: {Path(target).resolve()}")
     print_partial(made.error)
     return made.complete
-
-
-def _executed(options: argparse.Namespace) -> int:
-    if options.parameter or options.file:
-        raise WorkbenchError(
-            "--executed writes a notebook that has run already, so parameters (-p, -f) would have no effect; leave "
-            "them out."
-        )
-    return _written(report.export_executed(options.name, _output(options), options.title), as_json=options.json)
 
 
 def _output(options: argparse.Namespace) -> str:
@@ -82,16 +84,6 @@ def _named(name: str) -> tuple[str, dict[str, str]]:
         if key in keys:
             return template, {parameter: str(path.resolve())}
     raise WorkbenchError(f"{name} is not a result of the workbench; give a file that measure or plan wrote.")
-
-
-def _list(name: str, *, as_json: bool) -> int:
-    declared = report.parameters_of(report.find_template(name))
-    if as_json:
-        print(json.dumps([vars(one) for one in declared], indent=1))
-    else:
-        for one in declared:
-            show(f"{one.name} ({one.kind}, {one.default!r}): {one.help}")
-    return DONE
 
 
 def _from_file(path: str | None) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The figures of the five papers next to ours: the list, what the papers say of them, and how to make them.
 
 The list is in ``data/papers``, with results that take minutes; the module of a paper makes the other figures. A figure
-is data (`Reproduction`); `workbench.views.paper_cards` draws it. Two modules are offered to the runs behind recorded
+is data (`Reproduction`); `workbench.views.paper_cards` draws it. Parts of one are offered to the runs behind recorded
 figures (``benchmarks/papers.py``).
 """
 
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from workbench.errors import WorkbenchError
 from workbench.papers import capsys, elasticutor, groups, justin, streambed
 from workbench.papers.figure import (
+    FOLDER,
     Compared,
     Headline,
     Panel,
@@ -19,10 +20,9 @@ from workbench.papers.figure import (
     Series,
     Status,
     counted,
+    recorded,
 )
-from workbench.papers.group_optimum import optimal_allocation, reallocate
-from workbench.papers.groups import four_groups, random_jobs
-from workbench.papers.recorded import FOLDER, recorded
+from workbench.papers.groups import four_groups, optimal_allocation, random_jobs, reallocate
 
 PAPERS: Mapping[str, Paper] = {
     one.name: one for one in (streambed.PAPER, capsys.PAPER, justin.PAPER, elasticutor.PAPER, groups.PAPER)

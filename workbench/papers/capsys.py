@@ -18,8 +18,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from workbench.arrays import Floats, Ints
-from workbench.papers.figure import Panel, Paper, Reproduction, Series
-from workbench.papers.recorded import read_figures
+from workbench.papers.figure import Panel, Paper, Reproduction, Series, read_figures
 from workbench.placement import (
     CEILINGS,
     ONE_GBIT,

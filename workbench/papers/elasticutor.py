@@ -5,8 +5,7 @@ The paper prints its figures without numbers, so most comparisons are with what 
 
 import statistics
 
-from workbench.papers.figure import Panel, Paper, Reproduction
-from workbench.papers.recorded import read_figures
+from workbench.papers.figure import Panel, Paper, Reproduction, read_figures
 from workbench.scaling.elastic import ElasticCluster, ElasticSettings, KeyedOperator
 
 NAME = "elasticutor"

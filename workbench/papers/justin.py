@@ -18,8 +18,7 @@ from itertools import chain, pairwise
 from typing import NamedTuple
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
-from workbench.papers.figure import Headline, Panel, Paper, Reader, Reproduction, reader
-from workbench.papers.recorded import read_figures
+from workbench.papers.figure import Headline, Panel, Paper, Reader, Reproduction, read_figures, reader
 from workbench.scaling import JUSTIN, AnyPolicy, Decision, Ds2Policy, JustinPolicy, JustinVariant, Timeline, replay
 from workbench.simulation import OperatorModel, QueryModel, RateTrace, StateModel
 

@@ -12,8 +12,7 @@ from functools import lru_cache
 
 from workbench.capacity import bids2
 from workbench.dataflow import Budget, SlotProfile
-from workbench.papers.figure import Headline, Panel, Paper, Reproduction, reader
-from workbench.papers.recorded import FOLDER, read_figures, recorded, rows
+from workbench.papers.figure import FOLDER, Headline, Panel, Paper, Reproduction, read_figures, reader, recorded, rows
 from workbench.simulation import PRESETS, Deployment, preset, steady_state
 from workbench.testbed import FluidTestbed
 

@@ -34,8 +34,8 @@ import numpy as np
 from workbench.errors import WorkbenchError
 from workbench.files import write_whole
 from workbench.placement._effort import Effort, deadline
-from workbench.placement._instance import instance
 from workbench.placement._level import raise_level
+from workbench.placement._pattern_search import instance
 from workbench.placement._search import SearchResult, explore_plans, preference, search
 from workbench.placement.problem import DIMENSIONS, SLACK, CostVector, PlacementProblem, Plan
 from workbench.placement.throughput import placed_rate

@@ -19,13 +19,13 @@ References
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 
 import numpy as np
 
 from workbench.arrays import Floats, Ints
 from workbench.placement._effort import Effort
-from workbench.placement._instance import Instance
-from workbench.placement._pattern_search import ALONE, CHEAPEST, FARTHEST, TWO, find_pattern
+from workbench.placement._pattern_search import ALONE, CHEAPEST, FARTHEST, TWO, Instance, find_pattern
 from workbench.placement.problem import SLACK
 
 _EPS = 1e-9
@@ -303,8 +303,10 @@ def plan_below(given: Instance, cost: float, pool: Pool, effort: Effort) -> tupl
     """Look for a plan of at most this cost; return patterns or None, and whether there provably is none."""
     if cost < 0:
         return None, True
-    weight = _heaviest(given)
-    nodes = [given]
+    graph, nodes = given.graph, [given]
+    sent = np.zeros(len(graph.tasks))
+    np.add.at(sent, graph.upstream, graph.link * np.where(graph.forward, 1, graph.tasks[graph.downstream]))
+    weight: Floats = np.maximum(graph.load[1:].max(axis=0), sent)  # of each operator: the highest cost of a task alone
     while nodes:
         node = nodes.pop()
         holds, proven = held(node, cost, pool, effort)
@@ -318,17 +320,12 @@ def plan_below(given: Instance, cost: float, pool: Pool, effort: Effort) -> tupl
         division = _division(node, holds, weight)
         if division is None:  # one pattern for every class, but no plan because of rounding
             return None, False
-        nodes += _divided(node, *division)
+        index, operator, threshold, above = division  # in all ways, the one nearest to the programme's last
+        numbers = sorted(range(int(node.sizes[index]) + 1), key=lambda number: -abs(number - above))
+        parts = [_part(node, index, operator, threshold, number) for number in numbers]
+        fits = ((p.sizes @ p.low <= graph.tasks).all() and (p.sizes @ p.high >= graph.tasks).all() for p in parts)
+        nodes += compress(parts, fits)
     return None, True
-
-
-def _heaviest(given: Instance) -> Floats:
-    """Return the weight of each operator: the highest of the costs of one task alone."""
-    graph = given.graph
-    sent = np.zeros(len(graph.tasks))
-    np.add.at(sent, graph.upstream, graph.link * np.where(graph.forward, 1, graph.tasks[graph.downstream]))
-    heaviest: Floats = np.maximum(graph.load[1:].max(axis=0), sent)
-    return heaviest
 
 
 def _division(node: Instance, holds: Level, weight: Floats) -> tuple[int, int, int, float] | None:
@@ -344,14 +341,6 @@ def _division(node: Instance, holds: Level, weight: Floats) -> tuple[int, int, i
                 if chosen is None or rank > best:
                     best, chosen = rank, (index, operator, int(threshold), above)
     return chosen
-
-
-def _divided(node: Instance, index: int, operator: int, threshold: int, above: float) -> list[Instance]:
-    """Divide a class in all ways that the totals permit, the one nearest to the programme's last."""
-    numbers = sorted(range(int(node.sizes[index]) + 1), key=lambda number: -abs(number - above))
-    parts = [_part(node, index, operator, threshold, number) for number in numbers]
-    tasks = node.graph.tasks
-    return [p for p in parts if (p.sizes @ p.low <= tasks).all() and (p.sizes @ p.high >= tasks).all()]
 
 
 def _part(node: Instance, index: int, operator: int, threshold: int, number: int) -> Instance:

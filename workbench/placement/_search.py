@@ -13,9 +13,8 @@ import numpy as np
 
 from workbench.arrays import Ints
 from workbench.placement._effort import Effort, deadline
-from workbench.placement._instance import Instance, instance
 from workbench.placement._level import Pool, dealt, plan_below, raise_level, rounded
-from workbench.placement._pattern_search import improve
+from workbench.placement._pattern_search import Instance, improve, instance
 from workbench.placement._tree import DONE, FOUND, FRONT_FULL, Front, Layers, explore, new_state
 from workbench.placement.problem import SLACK, CostVector, PlacementProblem, Plan
 

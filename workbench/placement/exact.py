@@ -20,9 +20,8 @@ import numpy as np
 from workbench.arrays import Floats, Ints
 from workbench.errors import WorkbenchError
 from workbench.placement._effort import Effort, deadline
-from workbench.placement._instance import Instance, instance, scaled
 from workbench.placement._level import Pool, dealt, plan_below, raise_level, rounded
-from workbench.placement._pattern_search import improve
+from workbench.placement._pattern_search import Instance, improve, instance, scaled
 from workbench.placement.problem import DIMENSIONS, SLACK, CostVector, Counts, PlacementProblem, Plan
 from workbench.simulation import Worker
 

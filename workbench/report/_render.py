@@ -1,23 +1,39 @@
-"""Rendering: check, run, export, write."""
+"""Rendering: check, run, export, write.
 
+A report notebook runs with papermill in a kernel of this very interpreter, whose command, connection file and IPython
+folder are made in the run's folder: no installed ones have a say. It becomes one HTML text that needs no network: the
+page carries the chart library once, compressed; its policy forbids every other load, and `fetched_urls` finds attempts.
+Scripts run only with a number that a notebook's outputs cannot know.
+"""
+
+import base64
+import gzip
 import os
 import re
+import secrets
+import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import unescape
+from html.parser import HTMLParser
 from pathlib import Path
+from typing import NamedTuple
 
 import nbformat
+from jupyter_client.kernelspec import KernelSpec
+from jupyter_client.manager import AsyncKernelManager
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
+from nbconvert import HTMLExporter
+from papermill import PapermillExecutionError, execute_notebook
+from plotly.offline import get_plotlyjs
 
 from workbench import __version__
 from workbench.errors import WorkbenchError
 from workbench.files import write_whole
 from workbench.redaction import redacted
-from workbench.report.execution import UNREADABLE, Execution, execute, read_executed
-from workbench.report.html import export, fetched_urls
-from workbench.report.parameters import check
+from workbench.report.parameters import UNREADABLE, check
 from workbench.report.steps import find_template
 from workbench.views.cards import error_card
 from workbench.views.parts import cards_style, template_folder
@@ -28,6 +44,13 @@ _ANSWER = re.compile(
 )
 _READABLE = 0o644  # reports are made to be shared
 _BANNERS = frozenset({"papermill-error-cell-tag"})
+
+
+class Execution(NamedTuple):
+    """An executed notebook; if an error stopped it, up to that point, with the name and text of the exception."""
+
+    notebook: nbformat.NotebookNode
+    failure: tuple[str, str] | None
 
 
 @dataclass(frozen=True)
@@ -145,3 +168,135 @@ def _presentable(execution: Execution) -> nbformat.NotebookNode:
     if not shown:
         notebook.cells.append(nbformat.v4.new_code_cell(outputs=[card]))  # type: ignore[no-untyped-call]
     return notebook
+
+
+_KERNEL = "python3"
+_SAFE = ("-P", "-m", "ipykernel_launcher")  # no file in the working directory replaces an installed module
+_OWN_MODULES = "--IPKernelApp.exec_lines=import sys; sys.path.append('')"  # but it is found if there is no such module
+
+
+def execute(
+    notebook: Path, parameters: Mapping[str, object], folder: Path, timeout_s: float | None = None
+) -> Execution:
+    """Run `notebook` in a temporary `folder`, no cell over `timeout_s`; relative paths start in the current one."""
+    output = folder / "executed.ipynb"
+    failure = None
+    try:
+        execute_notebook(
+            str(notebook),
+            str(output),
+            parameters=dict(parameters),
+            kernel_name=_KERNEL,
+            kernel_manager_class=_kernel_manager(folder),
+            execution_timeout=timeout_s,
+            progress_bar=False,
+            log_output=False,
+            cwd=str(Path.cwd()),
+        )
+    except PapermillExecutionError as error:
+        failure = error.ename, redacted(error.evalue)
+    except CellTimeoutError:
+        failure = "WorkbenchError", f"A cell ran longer than {timeout_s:g} s; allow more time."
+    except DeadKernelError:
+        ended = "The report's Python process ended, most likely for want of memory; free some and render again."
+        failure = "WorkbenchError", ended
+    source = output if output.is_file() else notebook
+    return Execution(nbformat.read(str(source), as_version=4), failure)  # type: ignore[no-untyped-call]
+
+
+def read_executed(path: Path) -> Execution:
+    """Read a notebook that another program has run, or raise one of `UNREADABLE`; its first error is the failure."""
+    notebook = nbformat.read(str(path), as_version=4)  # type: ignore[no-untyped-call]
+    nbformat.validate(notebook)  # an invalid notebook is read as well
+    errors = (
+        (output.ename, redacted(output.evalue))
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+        if output.output_type == "error"
+    )
+    return Execution(notebook, next(errors, None))
+
+
+def _kernel_manager(folder: Path) -> type[AsyncKernelManager]:
+    """Make a class of kernel managers whose only kernel is this interpreter."""
+    own = KernelSpec(
+        argv=[sys.executable, *_SAFE, "-f", "{connection_file}", "--log-level=CRITICAL", _OWN_MODULES],
+        env={"IPYTHONDIR": str(folder / "ipython"), "PYDEVD_DISABLE_FILE_VALIDATION": "1"},
+        display_name=_KERNEL,
+        language="python",
+    )
+
+    class OwnKernel(AsyncKernelManager):
+        kernel_spec = own
+
+        def __init__(self, **settings: object) -> None:
+            super().__init__(**{**settings, "connection_file": str(folder / "kernel.json")})
+
+    return OwnKernel
+
+
+_POLICY = (
+    "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:; "
+    "base-uri 'none'; form-action 'none'"
+)
+_LOADING = frozenset({"src", "srcset", "href", "data", "poster", "background"})
+_INLINE = ("data:", "blob:", "#")
+_CSS_URL = re.compile(r"""(?:url\(|@import)\s*["']?([^"')\s;]+)""", re.IGNORECASE)
+_PLOTLY_MIME = "application/vnd.plotly.v1+json"
+
+
+def export(
+    notebook: nbformat.NotebookNode, templates: Path, title: str, facts: tuple[tuple[str, str], ...] = ()
+) -> str:
+    """Write an executed notebook as HTML by ``report/index.html.j2`` of `templates`, with `facts` at its foot."""
+    notebook.metadata["title"] = title
+    notebook.metadata.pop("widgets", None)
+    exporter = HTMLExporter(  # type: ignore[no-untyped-call]
+        template_name="report",
+        extra_template_basedirs=[str(templates)],
+        exclude_input=True,
+        exclude_input_prompt=True,
+        exclude_output_prompt=True,
+        embed_images=True,
+    )
+    nonce = secrets.token_urlsafe(16)
+    shown = [output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", ())]
+    library = ""
+    if any(_PLOTLY_MIME in data for data in shown):  # the chart library, compressed and as base64
+        library = base64.b64encode(gzip.compress(get_plotlyjs().encode(), compresslevel=6, mtime=0)).decode("ascii")
+    extra = {"report": {"policy": _POLICY.format(nonce=nonce), "nonce": nonce, "facts": facts, "library": library}}
+    html, _ = exporter.from_notebook_node(notebook, resources=extra)
+    return str(html)
+
+
+def fetched_urls(html: str) -> list[str]:
+    """List everything a browser would load from elsewhere; empty for a self-contained page."""
+    parser = _Fetched()
+    parser.feed(html)
+    return parser.urls
+
+
+class _Fetched(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.urls: list[str] = []
+        self._in_style = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._in_style = tag == "style"
+        given = {name: value or "" for name, value in attrs}
+        if tag == "meta" and given.get("http-equiv", "").lower() == "refresh":  # no policy forbids navigating elsewhere
+            self.urls.append(given.get("content", ""))
+        for name, value in attrs:
+            if tag != "a" and name in _LOADING and value and not value.startswith(_INLINE):
+                self.urls.append(value)
+            if name == "style" and value:
+                self._css(value)
+
+    def handle_data(self, data: str) -> None:
+        if self._in_style:
+            self._css(data)
+
+    def _css(self, text: str) -> None:
+        self.urls += [url for url in _CSS_URL.findall(text) if not url.startswith(_INLINE)]

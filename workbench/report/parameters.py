@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+import nbformat
 from papermill import inspect_notebook
 
 from workbench.checks import shown
@@ -15,10 +16,12 @@ from workbench.errors import WorkbenchError
 from workbench.observing import read_events
 from workbench.records import Measurement
 from workbench.report import steps
-from workbench.report.execution import UNREADABLE
 from workbench.simulation import RateTrace
 from workbench.study import StudyHistory, read_planned, read_study
 from workbench.views.parts import FOLDER
+
+UNREADABLE = (OSError, ValueError, TypeError, AttributeError, KeyError, nbformat.ValidationError)
+"""Errors of reading a file that is not a notebook: the readers do not check its form."""
 
 _TYPES: Mapping[str, tuple[type, ...]] = {one.__name__: (one,) for one in (str, int, bool, list, dict)} | {
     "float": (float, int)

@@ -23,8 +23,7 @@ from workbench.placement import (
     flink_evenly,
     optimal,
 )
-from workbench.scaling._ds2 import ds2
-from workbench.scaling.ds2_policy import utilization
+from workbench.scaling.ds2_policy import ds2, utilization
 from workbench.scaling.policies import Answer, Decision, Memory, Policy, Tasks, Window
 from workbench.simulation import Cluster, Worker, stream
 

@@ -13,10 +13,10 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from workbench.checks import finite, require, shown
 from workbench.dataflow import Dataflow
 from workbench.errors import WorkbenchError
-from workbench.scaling._ds2 import Counters
 from workbench.scaling._justin import JustinDecision, StateMetrics
 from workbench.simulation import Cluster
 
+Counters = tuple[float, float, float]  # records processed, records pushed, useful seconds of one instance
 Tasks = Mapping[str, int]
 Managed = Mapping[str, float | None]
 Memory = TypeVar("Memory")  # remembered by a policy from one decision to the next

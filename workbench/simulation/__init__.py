@@ -5,10 +5,9 @@ solves what is sustained; ``preset`` gives StreamBed's five queries, ``RateTrace
 ``KeyTrace`` the popularity of keys, ``StateResponse`` measured state.
 """
 
-from workbench.simulation._steady_state import steady_state
 from workbench.simulation.capsys import CAPSYS_QUERIES, ProfiledQuery, capsys_query
 from workbench.simulation.contention import Cluster, Worker
-from workbench.simulation.deployment import Deployment, read_latency_s
+from workbench.simulation.deployment import Deployment, read_latency_s, steady_state
 from workbench.simulation.engine import State, Step, advance, carry, whole_step
 from workbench.simulation.keys import KeyTrace, task_shares
 from workbench.simulation.model import OperatorModel, QueryModel, StateModel, StateResponse, WarmUp

@@ -25,13 +25,16 @@ from workbench.study.planned import (
 from workbench.study.prepared import DryRun, Prepared, dry_run, fitting, prepare, query_of, testbed_of
 from workbench.study.runner import Runner, Snapshot, State, measuring, planning
 from workbench.study.scaling import (
+    KEEPS_UP,
     KEYED,
     NAMES,
     POLICIES,
+    Policies,
     Pool,
     Replayed,
     ReplayedParadigms,
     Start,
+    compare_policies,
     replay_paradigms,
     replay_start,
 )

@@ -90,7 +90,7 @@ def draft(
     names = _names(name, data) if len(data) > 1 else ("",)
     samples = [first_rows(Dataset.at(one), LOOKED_AT) for one in data]
     times: Sequence[str | None] = event_times or [time_of(sample) for sample in samples]
-    named = {"state or join": () if file is None else state_keys(file, function) or ()}
+    named = None if file is None else state_keys(file, function)
     each = zip(names, data, samples, times, strict=True)
     found = with_keys([found_in(*one, named) for one in each], samples)
     if len(found) == 1 and found[0].renew and len(asked := needed_arguments(name) or ("rows",)) == 1:
@@ -166,14 +166,18 @@ def _names(query: str, data: Sequence[str]) -> Sequence[str]:
 
 
 def found_in(
-    name: str, data: str, sample: pa.Table, event_time: str | None, named: Mapping[str, Iterable[str]]
+    name: str, data: str, sample: pa.Table, event_time: str | None, named: Mapping[str, Iterable[str]] | None
 ) -> Found:
-    """Find the columns that the query's state or join goes by, as its text has `named` them for each, and hot ones."""
+    """Find the columns that the query's state or join goes by, as its text has `named` them for each, and hot ones.
+
+    None is named where the text does not show them; an empty mapping, where the query has neither state nor join.
+    """
     columns = [one for one in sample.column_names if event_time not in {one, f"value.{one}"}]
-    lower = {what: {one.lower() for one in these} for what, these in named.items()}  # Spark ignores case
+    lower = {what: {one.lower() for one in these} for what, these in (named or {}).items()}  # Spark ignores case
     by = {what: tuple(one for one in columns if one.lower() in these) for what, these in lower.items()}
     keys = tuple(one for one in columns if any(one in these for these in by.values()))
-    hot = {column: share for column, share in hot_columns(sample, event_time) if not keys or column in keys}
+    goes = named is None or bool(named)
+    hot = {column: share for column, share in hot_columns(sample, event_time) if (column in keys if keys else goes)}
     return Found(name, data, event_time, hot, keys, by=by)
 
 

@@ -86,18 +86,14 @@ class StudyHistory:
                 self._archive_journal(before)  # a run that was killed in between: else all of it would be reused
             asked = asked_of(study, scheduled=True)
             planned = run_study(study, self.journal, listen=listen, testbed=testbed, asked=asked)
-            finished = self.folder / f"{self._now(before).strftime(_STAMP)}.json"
+            now = self.clock()
+            with suppress(ValueError):  # a file that somebody named; else names stay in order if a clock is set
+                if before is not None:
+                    now = max(now, datetime.strptime(before.stem, _STAMP).replace(tzinfo=UTC) + timedelta(seconds=1))
+            finished = self.folder / f"{now.strftime(_STAMP)}.json"
             write_planned(planned, finished)
             self._archive_journal(finished)
         return planned, before
-
-    def _now(self, before: Path | None) -> datetime:
-        """Return the time, at least a second after the last run, so that names stay in order if a clock is set."""
-        now = self.clock()
-        with suppress(ValueError):  # a file that somebody named
-            if before is not None:
-                now = max(now, datetime.strptime(before.stem, _STAMP).replace(tzinfo=UTC) + timedelta(seconds=1))
-        return now
 
     def _archive_journal(self, finished: Path) -> None:
         """Move the journal of a finished run next to its plans, if that was not done."""

@@ -5,6 +5,7 @@ is parsed, not executed. What it does not show, such as a function that another 
 """
 
 import ast
+import builtins
 import importlib
 import inspect
 import re
@@ -26,6 +27,7 @@ _NOT_HERE = "Run the command in the folder of its file, or install it."
 _WAITS = {"awaitTermination", "awaitAnyTermination"}
 _DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _BY_KEY = {"groupBy", "groupby", "rollup", "cube", "dropDuplicates", "drop_duplicates", "dropDuplicatesWithinWatermark"}
+_HIDING = {"distinct", "sql", "transform"}  # methods of Spark's whose state goes by columns that they do not name
 _WINDOWS = {"window", "session_window", "window_time"}
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*")
 
@@ -231,10 +233,11 @@ def check_batch_function(name: str, signature: inspect.Signature | None, *, plac
         ) from None
 
 
-def state_keys(file: Path, function: str) -> frozenset[str] | None:
-    """Names of the columns that the state and the joins of a function go by; None where its text does not show them.
+def state_keys(file: Path, function: str) -> dict[str, frozenset[str]] | None:
+    """Names of the columns that a function's ``state`` and ``join`` go by, without what it has not.
 
-    A text such as ``expr("a.id = b.id")`` gives all names in it. Windows of event time are not keys.
+    None where its text does not show them. A text such as ``expr("a.id = b.id")`` gives all names in it. Windows of
+    event time are not keys.
     """
     tree = _parsed(file)
     found = _functions(tree).get(function)
@@ -247,14 +250,35 @@ def state_keys(file: Path, function: str) -> frozenset[str] | None:
         for target in one.targets
         if isinstance(target, ast.Name)
     }
-    names: set[str] = set()
-    for call in (one for body in _reached(found, tree) for one in ast.walk(body) if isinstance(one, ast.Call)):
-        for given in _keys_given(call):
+    keys = dict[str, frozenset[str]]()
+    calls = [one for body in _reached(found, tree) for one in ast.walk(body) if isinstance(one, ast.Call)]
+    for call in calls:
+        what, each = _keys_given(call)
+        for given in each:
             columns = _columns(given, known)
             if columns is None:
                 return None
-            names |= columns
-    return frozenset(names) or None
+            if columns:
+                keys[what] = keys.get(what, frozenset()) | columns
+    return keys if keys or not any(_may_hide_keys(call, tree) for call in calls) else None
+
+
+def _may_hide_keys(call: ast.Call, tree: ast.Module) -> bool:
+    """Whether a call may make state or a join that the module's text does not show: not by a function of Spark's."""
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    if method in _HIDING or (method in _BY_KEY and not (call.args or call.keywords)):
+        return True
+    base = call.func
+    while isinstance(base, ast.Attribute):
+        base = base.value
+    if not isinstance(base, ast.Name):
+        return False
+    for one in ast.walk(tree):
+        for name in one.names if isinstance(one, ast.Import | ast.ImportFrom) else ():
+            if base.id == (name.asname or name.name.partition(".")[0]):
+                origin = one.module if isinstance(one, ast.ImportFrom) else name.name
+                return not str(origin).startswith("pyspark")
+    return not method and base.id not in {*_functions(tree), *dir(builtins)}
 
 
 def static_tables(file: Path, function: str) -> tuple[str, ...]:
@@ -271,13 +295,14 @@ def static_tables(file: Path, function: str) -> tuple[str, ...]:
     )
 
 
-def _keys_given(call: ast.Call) -> list[ast.expr]:
+def _keys_given(call: ast.Call) -> tuple[str, list[ast.expr]]:
+    """Return what a call makes, state or a join, and the expressions of its keys; none where it makes neither."""
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     if method in _BY_KEY:
-        return [*call.args, *(one.value for one in call.keywords)]
+        return "state", [*call.args, *(one.value for one in call.keywords)]
     if method == "join" and not isinstance(getattr(call.func, "value", None), ast.Constant):  # ", ".join(...)
-        return [*call.args[1:2], *(one.value for one in call.keywords if one.arg == "on")]
-    return []
+        return "join", [*call.args[1:2], *(one.value for one in call.keywords if one.arg == "on")]
+    return "", []
 
 
 def _columns(given: ast.expr, known: dict[str, ast.expr]) -> set[str] | None:

@@ -77,6 +77,12 @@ _AS_THEY_ARE: Mapping[str, float] = MappingProxyType({})
 _FAR = 2.0  # factor over the highest known capacity; a larger load is far from it
 _MANAGED_SHARE = 0.4  # of a slot's memory; Flink's default
 
+KEEPS_UP = 0.99
+"""Share of the time at the target from which a policy keeps up."""
+
+_AS_GOOD = 0.01
+_OF_USE = 0.5  # share of the time at the target; below it, nobody chooses a policy for its price
+
 KEYED = "keyed"  # name of the keyed operator, as a query of workbench replay
 MOST_SECONDS = 3600.0  # a paradigm is simulated in steps of 10 ms
 _WARM_UP_S = 10.0  # at most, and a tenth of the load
@@ -215,6 +221,68 @@ def replay_start(
         ] = Advice("Plan for the peak, then replay that plan.")
     currency = "" if fleet is None else fleet.currency
     return Replayed(start.model.name, trace, start.tasks, lines, currency, _partitions(start.model), doubts)
+
+
+@dataclass(frozen=True)
+class Policies:
+    """Policies on one load: `Timeline.with_driver` by policy, the `leading` one first, then by the time at the target.
+
+    They are compared by their cost in `price_unit`; by core-hours where it is empty.
+    """
+
+    finding: str
+    rows: Mapping[str, Mapping[str, float]]
+    leading: str | None
+    price_unit: str = ""
+
+    @property
+    def money(self) -> str:
+        """The field by which policies are compared as cheap or expensive."""
+        return "cost" if self.price_unit else "core_hours"
+
+    @property
+    def best(self) -> str | None:
+        """The leading policy if it keeps up; None where no policy does."""
+        return None if self.leading is None or self.rows[self.leading]["at_target"] < KEEPS_UP else self.leading
+
+
+def compare_policies(compared: Mapping[str, Timeline | Mapping[str, float]], price_unit: str = "") -> Policies:
+    """Compare replays of one trace by policy, or their summaries with the driver.
+
+    The cheapest of those that keep up leads; where none does, of those within a hundredth of the longest time at the
+    target. Without a `price_unit`, or where a policy has no cost, cheap is by core-hours.
+    """
+    rows = {name: row.with_driver() if isinstance(row, Timeline) else row for name, row in compared.items()}
+    if not rows:
+        return Policies("No policy was replayed", {}, None)
+    unit = price_unit if all("cost" in row for row in rows.values()) else ""
+    money = "cost" if unit else "core_hours"
+    most = max(row["at_target"] for row in rows.values())
+    enough = KEEPS_UP if most >= KEEPS_UP else most - _AS_GOOD
+    able = [name for name, row in rows.items() if row["at_target"] >= enough]
+    best = min(able, key=lambda name: rows[name][money])
+    kept, cost = rows[best]["at_target"], units.number(rows[best][money])
+    keeps = f"{best} keeps up" if kept >= KEEPS_UP else f"No policy keeps up; {best} does so"
+    paid = f"at {cost} {unit}" if unit else f"for {cost} core-hours"
+    finding = f"{keeps} {units.share(kept)} of the time {paid}, driver included{_against_others(rows, best, money)}"
+    names = sorted(rows, key=lambda name: (name != best, -rows[name]["at_target"]))
+    return Policies(finding, {name: rows[name] for name in names}, best, unit)
+
+
+def _against_others(rows: Mapping[str, Mapping[str, float]], best: str, money: str) -> str:
+    """Compare the best with the most expensive policy; if they are the same, with the best of the cheaper policies."""
+    needs, fewer = ("costs", "less") if money == "cost" else ("needs", "fewer")
+    cost = rows[best][money]
+    most = max(rows, key=lambda name: rows[name][money])
+    if rows[most][money] > cost:
+        return f", {units.percent(1 - cost / rows[most][money])} {fewer} than {most}"
+    cheaper = [name for name, row in rows.items() if row[money] < cost and row["at_target"] >= _OF_USE]
+    if not cheaper:
+        return ""
+    next_best = max(cheaper, key=lambda name: (rows[name]["at_target"], -rows[name][money]))
+    row = rows[next_best]
+    saved = units.percent(1 - row[money] / cost)
+    return f"; {next_best} {needs} {saved} {fewer}, but keeps up only {units.share(row['at_target'])} of the time"
 
 
 def _partitions(model: QueryModel) -> int | None:

@@ -135,7 +135,10 @@ def _found(
     """Return what is found of a source, with a file of its rows; the file whose keys can be counted; decoded rows."""
     time: str | None
     if sample is None:
-        data, time = _made(), "timestamp"
+        numbers = range(LOOKED_AT // 2)  # as Spark's rate source makes them
+        times = pa.array([1000 * one for one in numbers], pa.timestamp("us", "UTC"))
+        data = _kept("rate", pa.table({"timestamp": times, "value": pa.array(numbers, pa.int64())}))
+        time = "timestamp"
         decoded = pq.read_table(data)
     elif source.format == _KAFKA:
         data, time, decoded = _as_records(source, first_rows(Dataset.at(sample), LOOKED_AT), query, event_time)
@@ -145,13 +148,6 @@ def _found(
         data, time = sample, event_time or _marked(query, decoded) or time_of(decoded)
     name, by = re.sub(r"\W", "_", source.name), {"join": query.joins, "state": query.keys}
     return found_in(name, data, decoded, time, by), sample or data, decoded
-
-
-def _made() -> str:
-    """Write rows as Spark's rate source makes them."""
-    numbers = range(LOOKED_AT // 2)
-    times = pa.array([1000 * one for one in numbers], pa.timestamp("us", "UTC"))
-    return _kept("rate", pa.table({"timestamp": times, "value": pa.array(numbers, pa.int64())}))
 
 
 def _kept(name: str, rows: pa.Table) -> str:
@@ -278,7 +274,11 @@ def _job(found: Recorded) -> tuple[JobSettings, list[str]]:
         ours = [one for one in these if "spark-sql-kafka" not in one]  # the workbench has its own
         brought[key] = tuple(one for one in ours if key == "packages" or is_there(one))
         left += [one for one in ours if one not in brought[key]]
-    taken = {name: value for name, value in settings.items() if _may_set(name, value)}
+    taken = dict[str, str]()
+    for name, value in settings.items():
+        with suppress(WorkbenchError):
+            JobSettings(spark={name: value})
+            taken |= {} if HIDDEN in value else {name: value}
     return JobSettings(spark=taken, **brought), [*left, *(name for name in settings if name not in taken)]
 
 
@@ -337,14 +337,6 @@ def _refused(query: ScriptQuery, job: JobSettings, key: str, text: str) -> str:
         return error.message
     modes = MODES[here.writes.kind]
     return "" if query.output_mode in modes else f"it takes {' or '.join(modes)} mode, not {query.output_mode}."
-
-
-def _may_set(name: str, value: str) -> bool:
-    try:
-        JobSettings(spark={name: value})
-    except WorkbenchError:
-        return False
-    return HIDDEN not in value
 
 
 def _interval(trigger: str) -> Iterator[str]:

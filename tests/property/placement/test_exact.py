@@ -11,9 +11,8 @@ from scipy.optimize import linprog
 
 from workbench.placement import PlacementProblem, optimal
 from workbench.placement._effort import Effort
-from workbench.placement._instance import instance
 from workbench.placement._level import Pool, plan_below, raise_level
-from workbench.placement._pattern_search import ALONE, CHEAPEST, FARTHEST, TWO, find_pattern, pattern_cost
+from workbench.placement._pattern_search import ALONE, CHEAPEST, FARTHEST, TWO, find_pattern, instance, pattern_cost
 from workbench.placement.counting import pattern_costs, patterns
 
 DIMENSIONS = {

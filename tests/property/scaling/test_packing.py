@@ -7,7 +7,7 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.scaling.fleet import TaskDemand, WorkerShape, pack_tasks
+from workbench.scaling._replay import TaskDemand, WorkerShape, pack_tasks
 
 DEMANDS = st.lists(st.tuples(st.integers(0, 4), st.integers(1, 10), st.integers(1, 10)), min_size=1, max_size=3)
 

@@ -5,8 +5,8 @@ from placement_oracle import example_a, example_b
 from workbench.errors import WorkbenchError
 from workbench.placement import PlacementProblem, optimal, search, stopping_when, tune_thresholds
 from workbench.placement._effort import Effort
-from workbench.placement._instance import _cover_first, instance
 from workbench.placement._level import raise_level
+from workbench.placement._pattern_search import _cover_first, instance
 from workbench.simulation import Worker
 
 

@@ -5,7 +5,7 @@ import pytest
 from workbench.errors import WorkbenchError
 from workbench.scaling import WorkerShape
 from workbench.scaling._justin import managed_memory_mb
-from workbench.scaling.fleet import TaskDemand, pack_tasks
+from workbench.scaling._replay import TaskDemand, pack_tasks
 
 TASK_MANAGER = WorkerShape(cpus=4, memory_mb=2048)  # Justin, section 5
 HEAP_MB = 200

@@ -49,7 +49,7 @@ def test_init_writes_a_study_that_a_dry_run_takes(capsys):
     assert cli.main(["init", "two_jobs.py:revenue", "orders.parquet", "payments.parquet"]) == DONE
     said = capsys.readouterr().out
     assert "orders: event time: column 'placed_at'" in said
-    assert "orders: state or join: by 'id', 'customer'" in said
+    assert "orders: join: by 'id', 'customer'" in said
     assert "static tables, read by the function itself: shops, names.csv" in said
     study = read_study("study.yaml")
     renewed = {"orders": ("id",), "payments": ("order_id",)}

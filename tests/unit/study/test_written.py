@@ -107,21 +107,31 @@ def test_a_loaded_callable_is_judged_by_its_signature():
 @pytest.mark.parametrize(
     ("body", "keys"),
     [
-        ("rows.groupBy(f.window('time', '1 hour'), 'shop').count()", {"shop"}),
-        ("rows.groupBy(f.col('shop').alias('shop'), rows['city'], rows.country).count()", {"shop", "city", "country"}),
-        ("rows.dropDuplicatesWithinWatermark(['order_id'])", {"order_id"}),
-        ("rows.join(other, on=KEYS).join(more, rows.a == more['b'])", {"one", "two", "a", "b"}),
-        ("rows.join(other, f.expr('left_id = right_id'))", {"left_id", "right_id"}),
-        ("rows.groupBy(f.lower(f.col('shop')).substr(1, 3)).count()", {"shop"}),
-        ("_by(rows)", {"zone"}),
+        ("rows.groupBy(f.window('time', '1 hour'), 'shop').count()", {"state": {"shop"}}),
+        (
+            "rows.groupBy(f.col('shop').alias('shop'), rows['city'], rows.country).count()",
+            {"state": {"shop", "city", "country"}},
+        ),
+        ("rows.dropDuplicatesWithinWatermark(['order_id'])", {"state": {"order_id"}}),
+        ("rows.join(other, on=KEYS).join(more, rows.a == more['b'])", {"join": {"one", "two", "a", "b"}}),
+        ("rows.join(other, f.expr('left_id = right_id'))", {"join": {"left_id", "right_id"}}),
+        ("rows.join(other, 'id').groupBy('shop').count()", {"join": {"id"}, "state": {"shop"}}),
+        ("rows.groupBy(f.lower(f.col('shop')).substr(1, 3)).count()", {"state": {"shop"}}),
+        ("_by(rows)", {"state": {"zone"}}),
         ("rows.groupBy(rows.columns[0]).count()", None),
         ("rows.groupBy(*chosen()).count()", None),
-        ("rows.filter('shop = 1')", None),
-        ("', '.join(rows)", None),
+        ("rows.dropDuplicates()", None),
+        ("elsewhere.step(rows)", None),
+        ("step(rows)", None),
+        ("rows.transform(_by)", None),
+        ("rows.filter(f.lower('shop') == 'a')", {}),
+        ("rows.groupBy(f.window('time', '1 hour')).count()", {}),
+        ("', '.join(rows)", {}),
     ],
 )
 def test_the_keys_of_state_and_joins_are_read_from_the_text(tmp_path, body, keys):
-    text = "KEYS = ['one', 'two']\n\n\ndef _by(rows):\n    return rows.groupBy('zone').count()\n\n\n"
+    text = "from pyspark.sql import functions as f\nimport elsewhere\n"
+    text += "KEYS = ['one', 'two']\n\n\ndef _by(rows):\n    return rows.groupBy('zone').count()\n\n\n"
     (tmp_path / "job.py").write_text(f"{text}def job(rows):\n    return {body}\n")
     assert state_keys(tmp_path / "job.py", "job") == keys
 
@@ -136,9 +146,22 @@ def test_init_warns_about_the_key_of_the_state_alone(folder, capsys):
     (folder / "dedup_job.py").write_text("def seen(rows):\n    return rows.groupBy('Customer_ID').count()\n")
     made = draft("dedup_job:seen", ["sales.csv"])
     assert made.found[0].hot == {"customer_id": pytest.approx(2 / 3, abs=0.01)}
-    assert "The query's state or join goes by it: count it:" in made.text
+    assert "The query's state goes by it: count it:" in made.text
     assert cli.main(["init", "dedup_job.py:seen", "sales.csv"]) == DONE
-    assert "state or join: by 'customer_id'" in capsys.readouterr().out
+    assert "state: by 'customer_id'" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_init_speaks_of_state_and_joins_only_where_the_query_may_have_them(folder, capsys, shown):
+    body = "rows.select('customer_id')" if shown else "helper(rows)"
+    (folder / "plain_job.py").write_text(f"from steps import helper\n\ndef paid(rows):\n    return {body}\n")
+    (folder / "steps.py").write_text("def helper(rows):\n    return rows\n")
+    lines = [f"2026-01-01T00:00:{n % 60:02},{'c0' if n % 3 else f'c{n}'}" for n in range(300)]
+    (folder / "sales.csv").write_text("time,customer_id\n" + "\n".join(lines) + "\n")
+    assert cli.main(["init", "plain_job.py:paid", "sales.csv"]) == DONE
+    said = capsys.readouterr().out + (folder / "study.yaml").read_text()
+    assert ("If a join or state goes by it, count it" in said) == (not shown)
+    assert ("'customer_id' has 67 %" in said) == (not shown)
 
 
 def test_the_price_list_that_a_draft_names_is_there(folder):

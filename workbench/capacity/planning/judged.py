@@ -284,9 +284,11 @@ def judged_plan(
     sample, load = exploration.fitted_runs[-1], rate * worse
     low, expected, high = capacity_at(replace(exploration, model=place.model), budget, place.gain)
     at = (exploration.model, exploration.points, exploration.rates, slots, memory)
-    answers = alike(*at)
+    answers, read = alike(*at), all(run.estimate.from_readings for run in exploration.fitted_runs)
+    # fewer runs are enough where the parts of a batch explain them
+    enough = FEWEST_SLOT_COUNTS if read or exploration.model.batch is not None else FEWEST_RUNS
     found = (
-        *check_model(*at, answers=answers, fewest_runs=_enough(exploration), asked=exploration.asked),
+        *check_model(*at, answers=answers, fewest_runs=enough, asked=exploration.asked),
         *findings,
         *filter(None, [check_other_cores(place.cores)]),
         *exploration.findings,
@@ -315,12 +317,6 @@ def judged_plan(
     explored = load * float(as_explored) / expected  # the forms are of the explored interval and the cores measured
     verdict = judge(plan, risk, load=explored, alike=answers, asked=exploration.asked, attainable=attainable)
     return replace(plan, verdict=verdict)
-
-
-def _enough(exploration: Exploration) -> int:
-    """Return the number of runs that a model needs: fewer if the parts of a batch explain them."""
-    read = all(run.estimate.from_readings for run in exploration.fitted_runs)
-    return FEWEST_SLOT_COUNTS if read or exploration.model.batch is not None else FEWEST_RUNS
 
 
 def capacity_at(exploration: Exploration, budget: Budget, gain: IntervalSpeedup) -> tuple[float, float, float]:

@@ -195,7 +195,8 @@ class ExecutorCentric(StaticExecutors):
     def _schedule(self, counts: Floats, demand: float | None) -> None:
         operator, cluster = self.queues.operator, self.queues.cluster
         arrivals = np.bincount(self.executor, counts) / self.settings.window_s * (demand or 1.0)
-        held = self._matrix()
+        taken, held = self.owner >= 0, np.zeros((cluster.nodes, len(self.home)), dtype=np.int64)
+        np.add.at(held, (self.queues.node[taken], self.owner[taken]), 1)
         if demand is None:  # the model would allocate only for the records that back-pressure lets through
             required = _proportional(arrivals, cluster.cores)
         else:
@@ -291,12 +292,6 @@ class ExecutorCentric(StaticExecutors):
             new = np.asarray(plan.assignment)
             moved = np.flatnonzero(new != here)
             queues.move(zip(shards[moved].tolist(), mine[new[moved]].tolist(), strict=True), self.settings.sync_s)
-
-    def _matrix(self) -> Ints:
-        taken, shape = self.owner >= 0, (self.queues.cluster.nodes, len(self.home))
-        matrix = np.zeros(shape, dtype=np.int64)
-        np.add.at(matrix, (self.queues.node[taken], self.owner[taken]), 1)
-        return matrix
 
     def _own(self) -> None:
         self.queues.set_homes(np.where(self.owner >= 0, self.home[self.owner], self.queues.node))

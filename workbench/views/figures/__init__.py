@@ -5,7 +5,7 @@ be updated in place; ``layout.meta`` holds the finding and a text alternative.
 """
 
 from workbench.views.figures.batch_times import batch_times, draw_batch_times, draw_head_room, outcome
-from workbench.views.figures.capacity import capacity, draw_capacity
+from workbench.views.figures.capacity import Curves, capacity, draw_capacity, draw_what_if
 from workbench.views.figures.cost_vectors import (
     COST_NAMES,
     CostVectors,
@@ -35,7 +35,6 @@ from workbench.views.figures.placement import (
     pruning,
     spreads,
 )
-from workbench.views.figures.policies import KEEPS_UP, Policies, draw_policies, policies
 from workbench.views.figures.probes import Probes, draw_bracket, draw_probes
 from workbench.views.figures.reproduced import draw_reproduced
 from workbench.views.figures.search_tree import choice_words, draw_search_tree, plan_at, search_tree
@@ -49,7 +48,7 @@ from workbench.views.figures.slot_layout import (
     slot_shares,
     stage_layout,
 )
-from workbench.views.figures.timeline import POINTS, draw_overlaid, draw_timeline, same_axes, timeline
+from workbench.views.figures.timeline import POINTS, draw_overlaid, draw_policies, draw_timeline, same_axes, timeline
 from workbench.views.figures.trade_offs import (
     RiskPoint,
     cost_risk,
@@ -57,4 +56,3 @@ from workbench.views.figures.trade_offs import (
     draw_trigger_intervals,
     trigger_intervals,
 )
-from workbench.views.figures.what_if import Curves, draw_what_if

@@ -13,7 +13,6 @@ from workbench.metrics import Batch
 from workbench.records import MstEstimate, Probe
 from workbench.study import Observed
 from workbench.views import theme
-from workbench.views.figures import traces
 
 _MOST_POINTS = 2000  # of a log on a page, so that it is small enough to send
 
@@ -83,17 +82,17 @@ def draw_batch_times(data: BatchTimes) -> go.Figure:
         x, y = [batch.records for batch in chosen], [batch.duration_s for batch in chosen]
         look = {"look": (sign.colour, sign.symbol, 7), "marker": {"opacity": 0.75}}
         if chosen:
-            traces.marks(figure, f"batches-{verdict}", sign.word, x, y, hover="%{x:,} records in %{y:.3f} s", **look)
+            theme.marks(figure, f"batches-{verdict}", sign.word, x, y, hover="%{x:,} records in %{y:.3f} s", **look)
     right = 1.06 * max((*(batch.records for batch, _ in data.batches), data.crossing or 0.0, data.marked or 0.0, 1.0))
     if data.line is not None:
         ends = [data.line.fixed, data.line.fixed + data.line.slope * right]
         name = f"fit: {units.seconds(data.line.fixed)} + {units.seconds(data.line.slope)} per record"
-        traces.lines(figure, "batches-fit", name, [0, right], ends, look=(theme.BLACK, None, 2))
+        theme.lines(figure, "batches-fit", name, [0, right], ends, look=(theme.BLACK, None, 2))
     if data.crossing is not None:
         name = f"fit meets interval: {units.rate(data.crossing / data.interval_s)}"
         look = {"look": (theme.BLACK, "star-open", 16), "marker": {"line": {"width": 1.5}}}
         hover = "%{x:,.0f} records per batch fill the interval"
-        traces.marks(figure, "batches-crossing", name, [data.crossing], [data.interval_s], hover=hover, **look)
+        theme.marks(figure, "batches-crossing", name, [data.crossing], [data.interval_s], hover=hover, **look)
     mark_interval(figure, data.interval_s)
     if data.marked is not None:
         name = f"highest sustained: {units.rate(data.marked / data.interval_s)}"
@@ -141,16 +140,16 @@ def draw_head_room(found: Observed, finding: str) -> go.Figure:
         low, high = room.low * interval_s, room.high * interval_s
         figure.add_vrect(x0=low, x1=high, fillcolor=theme.BLUE, opacity=0.12, line_width=0)
     grey = {"look": (theme.GREY, None, 5), "marker": {"opacity": 0.6}, "hover": "%{x:,} rows in %{y:.3f} s"}
-    traces.marks(figure, "observed-batches", "batches seen", rows, seconds, **grey)
+    theme.marks(figure, "observed-batches", "batches seen", rows, seconds, **grey)
     if room.per_row_s > 0:
         ends = np.array([0.0, right])
         name = f"line through the batches: {units.seconds(room.fixed_s)} + {units.seconds(room.per_row_s)} a row"
         line = room.fixed_s + room.per_row_s * ends
-        traces.lines(figure, "observed-line", name, ends, line, look=(theme.BLUE, None, 2))
+        theme.lines(figure, "observed-line", name, ends, line, look=(theme.BLUE, None, 2))
     if room.rate is not None:
         look = {"look": (theme.BLUE, "diamond", 12), "hover": "%{x:,.0f} rows fill the interval"}
         name = f"what it sustains: {units.rate(room.rate, 2)}"
-        traces.marks(figure, "observed-maximum", name, [room.rate * interval_s], [interval_s], **look)
+        theme.marks(figure, "observed-maximum", name, [room.rate * interval_s], [interval_s], **look)
     if interval_s:
         mark_interval(figure, interval_s)
         mark_rows(figure, peak, f"peak {units.rate(room.peak_rate, 2)}", theme.VERMILLION)

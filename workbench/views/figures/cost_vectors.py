@@ -8,7 +8,6 @@ import plotly.graph_objects as go
 from workbench import units
 from workbench.placement import DIMENSIONS, CostVector, Plan
 from workbench.views import theme
-from workbench.views.figures import traces
 
 COST_NAMES = {"cpu": "CPU cost", "io": "State access cost", "net": "Network cost"}
 _NAMES = {"cpu": "CPU", "io": "state access", "net": "network"}
@@ -65,16 +64,16 @@ def draw_cost_vectors(data: CostVectors) -> go.Figure:
         return theme.not_enough(figure, "there are no plans; loosen the thresholds.")
     looks = (("#A8A8A8", 1), (theme.BLUE, 1.5), (theme.VERMILLION, 3.5))
     for (uid, name, points, symbol), (colour, width) in zip(_groups(data), looks, strict=True):
-        x, y = traces.broken(list(zip(COST_NAMES.values(), cost, strict=True)) for _, cost in points)
+        x, y = theme.broken(list(zip(COST_NAMES.values(), cost, strict=True)) for _, cost in points)
         numbers = [one for number, _ in points for one in (*[number] * 3, None)]
         told = {"customdata": numbers, "hover": "plan %{customdata}: %{x} %{y:.3f}"}
         line = {"look": (colour, symbol, 9 if width > 2 else 6), "line": {"color": colour, "width": width}}
         shown = {"mode": "lines+markers", "cliponaxis": False, "showlegend": bool(points)}
-        traces.marks(figure, f"vectors-{uid}", name, x, y, **told, **line, **shown)
+        theme.marks(figure, f"vectors-{uid}", name, x, y, **told, **line, **shown)
     limits = [limit if limit <= 1 else None for limit in data.thresholds]
     words, known = list(COST_NAMES.values()), any(limit is not None for limit in limits)
     look = {"look": (theme.BLACK, "line-ew-open", 46), "marker": {"line": {"width": 2.5}}, "showlegend": known}
-    traces.marks(figure, "vectors-thresholds", "threshold", words, limits, hover="%{x}: at most %{y:.3f}", **look)
+    theme.marks(figure, "vectors-thresholds", "threshold", words, limits, hover="%{x}: at most %{y:.3f}", **look)
     short = [word.removesuffix(" cost") for word in words]  # the other axis names them
     figure.update_xaxes(type="category", categoryarray=words, range=[-0.35, 2.35])
     figure.update_xaxes(tickvals=words, ticktext=short, tickangle=0)
@@ -94,7 +93,7 @@ def draw_pareto(data: CostVectors) -> go.Figure:
         said = [f"plan {number}<br>{cost_words(cost)}" for number, cost in points]
         told = {"customdata": [number for number, _ in points], "hovertext": said}
         look = {"look": (colour, symbol, size), "hover": "%{hovertext}", "cliponaxis": False}
-        traces.marks(figure, f"pareto-{uid}", name, x, y, showlegend=bool(points), **told, **look)
+        theme.marks(figure, f"pareto-{uid}", name, x, y, showlegend=bool(points), **told, **look)
     tops = [_top(data, name) for name in data.axes]
     for axis, name, add in (("x", across, figure.add_vline), ("y", up, figure.add_hline)):
         limit = getattr(data.thresholds, name)

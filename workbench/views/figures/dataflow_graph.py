@@ -10,7 +10,6 @@ from workbench import units
 from workbench.dataflow import Dataflow, Operator
 from workbench.metrics import Observation
 from workbench.views import theme
-from workbench.views.figures import traces
 
 _BOX, _HALF = 0.39, 0.38  # half the width and height of a box; boxes are 1 apart
 _ROW = 112  # pixels
@@ -75,18 +74,18 @@ def draw_dataflow_graph(data: DataflowGraph) -> go.Figure:
         return theme.not_enough(figure, "the dataflow has no operators.")
     for uid, kind, dash in (("graph-shuffle", "shuffle", "solid"), ("graph-forward", "forward", "dash")):
         ends = [(data.nodes[up], data.nodes[down]) for up, down, partitioning in data.edges if partitioning == kind]
-        x, y = traces.broken([(up.column + _BOX, up.row), (down.column - _BOX - 0.02, down.row)] for up, down in ends)
+        x, y = theme.broken([(up.column + _BOX, up.row), (down.column - _BOX - 0.02, down.row)] for up, down in ends)
         name = "all to all (shuffle)" if kind == "shuffle" else "one to one (forward)"
         sizes = [0 if place % 3 == 0 else 11 for place in range(len(x))]
         arrow = {"color": theme.GREY, "symbol": "arrow", "angleref": "previous", "size": sizes}
         look = {"look": (theme.GREY, dash, 1.6), "mode": "lines+markers", "marker": arrow}
-        traces.lines(figure, uid, name, x, y, showlegend=bool(x), **look)
+        theme.lines(figure, uid, name, x, y, showlegend=bool(x), **look)
     letters = max(4, int(_CHARACTERS / columns))
     x, y = [node.column for node in data.nodes], [node.row for node in data.nodes]
     facts = [theme.plain(f"{node.operator.name}: {_facts(node)}") for node in data.nodes]
     told = {"customdata": [node.operator.name for node in data.nodes], "hovertext": facts, "hover": "%{hovertext}"}
     words = {"text": [_label(node, letters) for node in data.nodes], "textfont": {"size": 12, "color": "#1F1F1F"}}
-    traces.marks(figure, "graph-operators", "operators", x, y, mode="text", look=(), showlegend=False, **told, **words)
+    theme.marks(figure, "graph-operators", "operators", x, y, mode="text", look=(), showlegend=False, **told, **words)
     figure.update_layout(shapes=[shape for node in data.nodes for shape in _box(node)])
     figure.update_xaxes(visible=False, range=[-0.45, columns - 0.55])
     figure.update_yaxes(visible=False, range=[max(rows) + 0.5, min(rows) - 0.5])
@@ -135,9 +134,9 @@ def _box(node: GraphNode) -> list[dict[str, object]]:
     """Draw an operator's frame, thick where it keeps state, filled from below by its busyness."""
     left, right, top, bottom = node.column - _BOX, node.column + _BOX, node.row - _HALF, node.row + _HALF
     frame = {"line": {"color": theme.BLUE, "width": 3 if node.operator.stateful else 1.2}}
-    shown = traces.box(left, right, top, bottom, fillcolor="white", **frame)
+    shown = theme.box(left, right, top, bottom, fillcolor="white", **frame)
     if not node.busyness:
         return [shown]
     filled = bottom - 2 * _HALF * min(1.0, node.busyness)
-    fill = traces.box(left, right, filled, bottom, line={"width": 0}, fillcolor="#BFDDEF")
-    return [shown, fill, traces.box(left, right, top, bottom, fillcolor="rgba(0,0,0,0)", **frame)]
+    fill = theme.box(left, right, filled, bottom, line={"width": 0}, fillcolor="#BFDDEF")
+    return [shown, fill, theme.box(left, right, top, bottom, fillcolor="rgba(0,0,0,0)", **frame)]

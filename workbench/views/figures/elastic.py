@@ -12,7 +12,6 @@ from workbench import units
 from workbench.scaling import CoreAllocation, ShardPlan, allocate_cores
 from workbench.scaling.elastic import ParadigmRun
 from workbench.views import theme
-from workbench.views.figures import traces
 
 _POINTS = 200
 
@@ -69,13 +68,13 @@ def draw_latency_cores(data: LatencyCores) -> go.Figure:
     totals, waits = [sum(one.cores) for one in data.followed], [1000 * one.latency for one in data.followed]
     look = {"mode": "lines+markers", "line": {"color": theme.BLUE}, "look": (theme.BLUE, None, 5)}
     told = {"text": shares if len(data.executors) <= 12 else None, "hover": "%{x:,} cores: %{y:.4~g} ms<br>%{text}"}
-    traces.marks(figure, "latency-curve", "best allocation", totals, waits, **look, **told)
+    theme.marks(figure, "latency-curve", "best allocation", totals, waits, **look, **told)
     found = [data.chosen] if data.chosen is not None and data.chosen.status == "ok" else []
     cores, latencies = [sum(best.cores) for best in found], [1000 * best.latency for best in found]
     words = {"mode": "markers+text", "text": [units.some(count, "core") for count in cores]}
     look = {"look": (theme.VERMILLION, "diamond", 13), "textposition": "bottom left"}
     name, hover = "fewest cores for the target", "%{x:,} cores: %{y:.4~g} ms"
-    traces.marks(figure, "latency-chosen", name, cores, latencies, hover=hover, showlegend=bool(found), **words, **look)
+    theme.marks(figure, "latency-chosen", name, cores, latencies, hover=hover, showlegend=bool(found), **words, **look)
     lines = ((data.target_s, "target", "dash", theme.BLACK), (data.service_s, "service times alone", "dot", theme.GREY))
     for level, word, dash, colour in lines:
         if level > 0:
@@ -205,7 +204,7 @@ def draw_paradigms(runs: Sequence[ParadigmRun]) -> go.Figure:
         for row, what, values, hover in rows:
             look = {"look": (colour, dash, 1.8), "hover": f"%{{x:.4~g}} s, {run.paradigm}: {hover}"}
             uid, where = f"paradigms-{what}-{run.paradigm}", {"showlegend": row == 1, "row": row, "col": 1}
-            traces.lines(panels, uid, run.paradigm, run.time_s.tolist(), values, **look, **where)
+            theme.lines(panels, uid, run.paradigm, run.time_s.tolist(), values, **look, **where)
     top = max(float(run.throughput_series.max(initial=0.0)) for run in runs)
     panels.update_yaxes(title_text="Throughput (records/s)", **theme.upright(top), row=1, col=1)
     panels.update_yaxes(title_text="Mean latency (ms)", type="log", tickformat="~g", row=2, col=1)

@@ -13,7 +13,6 @@ from workbench.capacity import Exploration
 from workbench.capacity.explore import Question
 from workbench.records import Measurement
 from workbench.views import theme
-from workbench.views.figures import traces
 
 _SHOWS = "Left: error of the best curve form after each run. Right: objective and measured maximum of each run."
 
@@ -50,7 +49,7 @@ def draw_convergence(exploration: Exploration) -> go.Figure:
         look = {"mode": mode, "look": (colour, symbol, size), "line": {"color": theme.GREY}, "row": 1, "col": col}
         told = {"text": [budgets[place] for place in places], "showlegend": any(one is not None for one in y)}
         hover = "run %{x}, %{text}: %{y:.4~s} records/s"
-        traces.marks(figure, f"convergence-{uid}", name, x, y, hover=hover, **told, **look)
+        theme.marks(figure, f"convergence-{uid}", name, x, y, hover=hover, **told, **look)
     figure.update_xaxes(title_text="Run", dtick=1)
     for col, title in ((1, "Error of the best form (records/s)"), (2, "Rate (records/s)")):
         figure.update_yaxes(title_text=title, tickformat="~s", rangemode="tozero", row=1, col=col)
@@ -88,7 +87,7 @@ def draw_acquisition(question: Question) -> go.Figure:
         said = [[word(value) if name else "" for value in row] for row in table.tolist()]
         told = {"customdata": doubt, "text": said, "texttemplate": "%{text}", "hover": hover}
         look = {"colorscale": [[0, "#FFFFFF"], [1, colour]], "x": slots, "y": memories, "row": 1, "col": col}
-        traces.heat(panels, f"acquisition-{uid}", name or "space", table.tolist(), top, **told, **look)
+        theme.heat(panels, f"acquisition-{uid}", name or "space", table.tolist(), top, **told, **look)
         marks = (
             ("runs", "measured, and how often", measured, "circle-open", theme.BLACK),
             ("asked", "asked for next", asked, "diamond-open", theme.PURPLE),
@@ -97,7 +96,7 @@ def draw_acquisition(question: Question) -> go.Figure:
             x, y, text = ([f"{place[column]:,}" for place in places] for column in range(3))
             shape = {"look": (ink, symbol, 30 if mark == "runs" else 38), "marker": {"line": {"width": 2}}}
             words = {"text": text, "hover": f"{what}: %{{text}}" if mark == "runs" else what, "showlegend": col == 1}
-            traces.marks(panels, f"acquisition-{mark}-{uid}", what, x, y, row=1, col=col, **shape, **words)
+            theme.marks(panels, f"acquisition-{mark}-{uid}", what, x, y, row=1, col=col, **shape, **words)
         title = f"Slots<br>{name}<br>(records/s)" if name else "Slots"
         panels.update_xaxes(title_text=title, categoryorder="array", categoryarray=slots, row=1, col=col)
     panels.update_yaxes(categoryorder="array", categoryarray=memories)

@@ -12,7 +12,6 @@ from workbench.capacity.model import SCALING
 from workbench.capacity.planning import fitted_form
 from workbench.records import FormComparison, FormFit
 from workbench.views import findings, theme
-from workbench.views.figures import traces
 from workbench.views.figures.capacity import origin_of
 
 _POINTS = 50
@@ -45,23 +44,23 @@ def draw_model_forms(exploration: Exploration, found: FormComparison) -> go.Figu
     low, high = (np.empty(0), np.empty(0)) if law is None else law.interval(where)
     x, y = [*slots, *reversed(slots)] if len(low) else [], [*high.tolist(), *reversed(low.tolist())]
     look = {"look": (None, None, 0), "fill": "toself", "fillcolor": theme.BAND, "showlegend": bool(x), **left}
-    traces.lines(panels, "forms-band", "the law's 90 % interval", x, y, **look)
+    theme.lines(panels, "forms-band", "the law's 90 % interval", x, y, **look)
     for number, (fit, model) in enumerate(curves):
         said = f" ({', '.join(marks[fit.form])})" if fit.form in marks else ""
         colour, dash = theme.SEQUENCE[number % len(theme.SEQUENCE)], _DASHES[number % len(_DASHES)]
         look = {"look": (colour, dash, 3 if said else 1.5), **left}
         y = [rate if rate > 0 or not far else None for rate in model.predict(where).tolist()]  # 0 has no logarithm
         hover = f"{fit.form}, %{{x:.0f}} slots: %{{y:.4~s}} records/s"
-        traces.lines(panels, f"forms-{fit.form}", f"{fit.form}{said}", slots, y, hover=hover, **look)
+        theme.lines(panels, f"forms-{fit.form}", f"{fit.form}{said}", slots, y, hover=hover, **look)
     origin, here = origin_of(exploration), points[:, 0] == memory
     elsewhere = f"{origin} at other memory"
     for uid, kept, symbol, word in (("here", here, "circle", origin), ("elsewhere", ~here, "circle-open", elsewhere)):
         x, y = points[kept, 1].tolist(), rates[kept].tolist()
         look = {"look": (theme.BLACK, symbol, 8), "hover": "%{x:,} slots: %{y:.4~s} records/s", **left}
-        traces.marks(panels, f"forms-runs-{uid}", word, x, y, showlegend=bool(x), **look)
+        theme.marks(panels, f"forms-runs-{uid}", word, x, y, showlegend=bool(x), **look)
     x, y = [slots for slots, _ in targets], [rate for _, rate in targets]
     look = {"look": (theme.VERMILLION, "diamond", 11), "hover": "%{y:.4~s} records/s: %{x:,} slots", **left}
-    traces.marks(panels, "forms-targets", "planned for a target", x, y, showlegend=bool(y), **look)
+    theme.marks(panels, "forms-targets", "planned for a target", x, y, showlegend=bool(y), **look)
     shade = {"fillcolor": theme.GREY, "opacity": 0.1, "line_width": 0, "layer": "below"}
     words = {"annotation": {"text": "extrapolated"}, "annotation_position": "top left"}
     panels.add_vrect(most, last, **shade, **words, **left)  # an empty panel takes no axis
@@ -82,7 +81,7 @@ def _draw_errors(panels: go.Figure, fits: Sequence[FormFit]) -> None:
     told = ["not defined" if error is None else units.scaled(error, "") for error in errors]
     look = {"color": [theme.SEQUENCE[n % len(theme.SEQUENCE)] for n in range(len(errors))]}
     hover = "%{y}: %{x:.4~s} records/s"
-    traces.bars(panels, "forms-errors", "errors", errors, told, y=forms, marker=look, hover=hover, **right)
+    theme.bars(panels, "forms-errors", "errors", errors, told, y=forms, marker=look, hover=hover, **right)
     worst = max((error for error in errors if error is not None), default=1.0)
     title = "Error, one run<br>left out (records/s)"
     panels.update_xaxes(title_text=title, tickformat="~s", nticks=4, range=[0, 1.35 * worst], **right)

@@ -13,7 +13,6 @@ from plotly.subplots import make_subplots
 from workbench import units
 from workbench.placement import CostVector, PlacementProblem, SearchResult, Spread
 from workbench.views import theme
-from workbench.views.figures import traces
 
 RESOURCES = ("CPU", "State access", "Network")
 _TEXTS = 40  # with more columns, cells are too narrow for numbers
@@ -77,7 +76,7 @@ def draw_placement_map(data: PlacementMap) -> go.Figure:
         told = {"text": words, "texttemplate": "%{text}" if texts else None, "textfont": {"size": 14 - row}}
         look = {"colorscale": scale, "showlegend": False, "hover": hover}
         where = {"x": data.workers, "y": y, "row": row, "col": 1}
-        traces.heat(panels, f"map-{uid}", name, values, top, **told, **look, **where)
+        theme.heat(panels, f"map-{uid}", name, values, top, **told, **look, **where)
     panels.update_yaxes(autorange="reversed", showgrid=False, showline=False, ticks="", type="category")
     panels.update_xaxes(showgrid=False, showline=False, ticks="", type="category", tickangle=0)
     panels.update_xaxes(title_text="Worker", row=2, col=1)
@@ -128,7 +127,7 @@ def draw_pruning(searches: Searches) -> go.Figure:
         late = ["" if one.exhausted else " (not finished: at least)" for _, one in found]
         look = {"mode": "lines+markers", "line": {"color": colour, "dash": dash}, "look": (colour, symbol, 8)}
         hover = "threshold %{x:.3f}: %{y:,} " + name.split()[0] + "%{customdata}"
-        traces.marks(figure, uid, name, limits, counts, customdata=late, hover=hover, **look)
+        theme.marks(figure, uid, name, limits, counts, customdata=late, hover=hover, **look)
     tightest = next((limit for limit, one in found if one.count), None)
     right = limits[-1]
     if tightest is None or tightest > limits[0]:
@@ -171,16 +170,16 @@ def draw_spreads(found: Sequence[Spread]) -> go.Figure:
     labels = [_label(one) for one in kept]
     spans = (("spread-range", "all random placements", 0.0, 1.0, 3), ("spread-middle", "eight of ten", 0.1, 0.9, 15))
     for uid, name, low, high, width in spans:
-        x, y = traces.broken([(one.quantile(end), _label(one)) for end in (low, high)] for one in kept)
+        x, y = theme.broken([(one.quantile(end), _label(one)) for end in (low, high)] for one in kept)
         line = (theme.BLUE if width < 10 else "#8FBFDD", None, width)
-        traces.lines(figure, uid, name, x, y, look=line, hover="%{x:.4~s} records/s")
+        theme.lines(figure, uid, name, x, y, look=line, hover="%{x:.4~s} records/s")
     marks = (
         ("spread-median", "median", [one.quantile(0.5) for one in kept], theme.BLACK, "line-ns-open", 20),
         ("spread-best", "best plan found", [one.best for one in kept], theme.VERMILLION, "diamond", 12),
     )
     for uid, name, values, colour, symbol, size in marks:
         look = {"look": (colour, symbol, size), "hover": name + " on %{y}: %{x:.4~s} records/s", "cliponaxis": False}
-        traces.marks(figure, uid, name, values, labels, **look)
+        theme.marks(figure, uid, name, values, labels, **look)
     top = max(max(one.best, one.quantile(1.0)) for one in kept)
     figure.update_xaxes(title_text="Sustained rate (records/s)", tickformat="~s", range=[0, 1.06 * top])
     figure.update_yaxes(title_text="Workers x slots", type="category", autorange="reversed", showgrid=False)

@@ -12,7 +12,6 @@ from workbench.measuring import closing
 from workbench.metrics import Batch
 from workbench.records import MstEstimate, Probe
 from workbench.views import findings, theme
-from workbench.views.figures import traces
 from workbench.views.figures.batch_times import VERDICTS, mark_interval, outcome
 
 _LEAST_SPAN = 0.2  # of the highest rate, on the axis of rates
@@ -56,7 +55,7 @@ def draw_probes(data: Probes) -> go.Figure:
         look = {"look": ([sign.colour for sign in signs], [sign.symbol for sign in signs], 5), "cliponaxis": False}
         told = {"customdata": [probe.number for probe, _ in made], "hover": f"probe %{{customdata}}: {hover}"}
         times, where = [batch.start_s for _, batch in made], {"showlegend": False, "row": row, "col": 1}
-        traces.marks(panels, f"probes-batches-{row}", name, times, values, **look, **told, **where)
+        theme.marks(panels, f"probes-batches-{row}", name, times, values, **look, **told, **where)
     mark_interval(panels, data.budget.interval_s, row=2, col=1)
     panels.update_yaxes(title_text="Batch time (s)", rangemode="tozero", row=2, col=1)
     panels.update_yaxes(title_text="Backlog (records)", **theme.upright(max(most, theme.FEW_RECORDS)), row=3, col=1)
@@ -80,9 +79,9 @@ def _rates(panels: go.Figure, data: Probes) -> None:
     ends = _rate_range(made)
     _closing(panels, data.estimate, *ends)
     offered = [(one, one.observation.offered_rate) for one in made if math.isfinite(one.rate)]
-    x, y = traces.broken([(_began(one), rate), (_ended(one), rate)] for one, rate in offered)
+    x, y = theme.broken([(_began(one), rate), (_ended(one), rate)] for one, rate in offered)
     look = {"look": (theme.BLACK, None, 2), "hover": "%{y:.4~s} records/s offered", "row": 1, "col": 1}
-    traces.lines(panels, "probes-offered", "offered", x, y, **look)
+    theme.lines(panels, "probes-offered", "offered", x, y, **look)
     for verdict, sign in VERDICTS.items():
         chosen = [one for one in made if outcome(one)[0] == verdict]
         x, y = [(_began(one) + _ended(one)) / 2 for one in chosen], [one.observation.consumed_rate for one in chosen]
@@ -92,7 +91,7 @@ def _rates(panels: go.Figure, data: Probes) -> None:
         look = {"mode": "markers+text", "textfont": {"size": 11}, "look": (sign.colour, sign.symbol, 11)}
         if chosen:
             uid, name, where = f"probes-{verdict}", f"consumed: {sign.word}", {"row": 1, "col": 1}
-            traces.marks(panels, uid, name, x, y, hover=hover, **told, **words, **look, **where)
+            theme.marks(panels, uid, name, x, y, hover=hover, **told, **words, **look, **where)
     _marks(panels, data, *ends)
     panels.update_yaxes(title_text="Rate (records/s)", tickformat="~s", range=list(ends), row=1, col=1)
 
@@ -132,9 +131,9 @@ def _closing(panels: go.Figure, estimate: MstEstimate, bottom: float, top: float
         known.append((ended if known else begun, estimate.low, estimate.high))
     ends = [*(at for at, _, _ in known[1:]), ended + _BEYOND * (ended - begun)]
     boxes = [(at, end, max(low, bottom), min(high, top)) for (at, low, high), end in zip(known, ends, strict=False)]
-    x, y = traces.broken([(at, low), (at, high), (end, high), (end, low), (at, low)] for at, end, low, high in boxes)
+    x, y = theme.broken([(at, low), (at, high), (end, high), (end, low), (at, low)] for at, end, low, high in boxes)
     look = {"look": (None, None, 0), "fill": "toself", "fillcolor": theme.BAND, "row": 1, "col": 1}
-    traces.lines(panels, "probes-closing", "bracket so far", x, y, showlegend=bool(x), **look)
+    theme.lines(panels, "probes-closing", "bracket so far", x, y, showlegend=bool(x), **look)
 
 
 def _marks(panels: go.Figure, data: Probes, bottom: float, top: float) -> None:

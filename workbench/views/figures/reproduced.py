@@ -2,13 +2,16 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from workbench.papers import Panel, Reproduction, Series
 from workbench.views import theme
+
+if TYPE_CHECKING:  # papers load their simulators
+    from workbench.papers import Panel, Reproduction, Series
 
 _HEIGHT, _SUBTITLE = 330, 26  # pixels of a row of panels, and of the titles above them
 _GAP, _TURNED = 100, 65  # pixels between rows, and more where names are so long that they are turned
@@ -21,13 +24,14 @@ _MOST_BARS = 6  # of a series in half the width
 _HATCHED = {"shape": "/", "fillmode": "overlay", "fgcolor": "white", "fgopacity": 1.0}
 
 
-def draw_reproduced(data: Reproduction, finding: str) -> go.Figure:
+def draw_reproduced(data: "Reproduction", finding: str) -> go.Figure:
     """Draw the panels under their finding, two in a row; the paper's values are grey, hatched or open."""
     bars = {panel.title for panel in data.panels if panel.shape == "bars"}
     crowded = any(one.panel in bars and len(one.x) > _MOST_BARS for one in data.series)
     columns = 1 if crowded else min(2, len(data.panels))
     rows = math.ceil(len(data.panels) / columns)
-    turned = _TURNED if any(_turned(one.x, columns) for one in data.series) else 0
+    widths = [_CHARACTER * sum(len(name) + 2 for name in one.x if isinstance(name, str)) for one in data.series]
+    turned = _TURNED if max(widths, default=0) > (_WIDTH if columns == 1 else _HALF) else 0
     row_height = _HEIGHT + turned
     shown = "; ".join(f"{one.title}, {one.y} over {one.x}" for one in data.panels)
     shows = f"{len(data.panels)} panels: {shown}. Values of the paper are grey, hatched or open."
@@ -59,12 +63,7 @@ def draw_reproduced(data: Reproduction, finding: str) -> go.Figure:
     return drawn
 
 
-def _turned(names: Sequence[float | str], columns: int) -> bool:
-    characters = sum(len(name) + 2 for name in names if isinstance(name, str))
-    return _CHARACTER * characters > (_WIDTH if columns == 1 else _HALF)
-
-
-def _trace(one: Series, panel: Panel, style: int) -> go.Bar | go.Scatter:
+def _trace(one: "Series", panel: "Panel", style: int) -> go.Bar | go.Scatter:
     colour = theme.GREY if one.published else theme.SEQUENCE[style % len(theme.SEQUENCE)]
     bars = panel.shape == "bars"
     y = [None if value is None or (panel.log_y and value <= 0 and not bars) else value for value in one.y]
@@ -84,7 +83,7 @@ def _trace(one: Series, panel: Panel, style: int) -> go.Bar | go.Scatter:
     )
 
 
-def _range(one: Series) -> dict[str, object] | None:
+def _range(one: "Series") -> dict[str, object] | None:
     if not one.low:
         return None
     above = [0.0 if value is None or end is None else end - value for value, end in zip(one.y, one.high, strict=True)]
@@ -92,7 +91,7 @@ def _range(one: Series) -> dict[str, object] | None:
     return {"array": above, "arrayminus": below, "thickness": 1.2, "width": 4, "color": theme.GREY}
 
 
-def _x_axis(panel: Panel, inside: Iterable[Series]) -> dict[str, object]:
+def _x_axis(panel: "Panel", inside: "Iterable[Series]") -> dict[str, object]:
     values = list(dict.fromkeys(x for one in inside for x in one.x))
     axis: dict[str, object] = {"title_text": theme.plain(panel.x)}
     if any(isinstance(x, str) for x in values):
@@ -107,7 +106,7 @@ def _x_axis(panel: Panel, inside: Iterable[Series]) -> dict[str, object]:
     return axis
 
 
-def _y_axis(panel: Panel, inside: Iterable[Series]) -> dict[str, object]:
+def _y_axis(panel: "Panel", inside: "Iterable[Series]") -> dict[str, object]:
     ends = [end for one in inside for end in (*one.y, *one.high) if end is not None]
     top = max(ends, default=1.0)
     axis: dict[str, object] = {"title_text": theme.plain(panel.y)}

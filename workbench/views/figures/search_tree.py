@@ -16,7 +16,6 @@ import plotly.graph_objects as go
 from workbench import units
 from workbench.placement import Plan, SearchNode, preference
 from workbench.views import theme
-from workbench.views.figures import traces
 from workbench.views.theme import Sign
 
 Kind = Literal["choice", "plan", "chosen", "folded", "cpu", "io", "net", "duplicate", "no room"]
@@ -294,7 +293,11 @@ def draw_search_tree(data: SearchTree, step: int | None = None, *, line: int = _
     levels = len(data.workers)
     labelled = room >= _LEAST_LABELLED and levels <= _COLUMNS
     size = max(3.0, min(14.0, 0.85 * room, 0.7 * _WIDTH / (levels + 2)))
-    _edges(figure, data, seen)
+    for uid, path, colour, width in (("tree-edges", False, "#C4C4C4", 1.0), ("tree-path", True, theme.VERMILLION, 3.0)):
+        ends = [(data.nodes[one.parent], one) for one in seen if one.parent is not None and one.path == path]
+        x, y = theme.broken([(parent.level, parent.row), (node.level, node.row)] for parent, node in ends)
+        name, drawn = "way to the marked plan" if path else "edges", path and bool(x)
+        theme.lines(figure, uid, name, x, y, look=(colour, None, width), showlegend=drawn)
     for kind, sign in SIGNS.items():
         nodes = [node for node in seen if node.kind == kind]
         _marks(figure, f"tree-{kind.replace(' ', '-')}", sign, nodes, size=size, labelled=labelled)
@@ -311,14 +314,6 @@ def draw_search_tree(data: SearchTree, step: int | None = None, *, line: int = _
     return theme.room_for_legend(figure)
 
 
-def _edges(figure: go.Figure, data: SearchTree, seen: list[TreeNode]) -> None:
-    for uid, path, colour, width in (("tree-edges", False, "#C4C4C4", 1.0), ("tree-path", True, theme.VERMILLION, 3.0)):
-        ends = [(data.nodes[one.parent], one) for one in seen if one.parent is not None and one.path == path]
-        x, y = traces.broken([(parent.level, parent.row), (node.level, node.row)] for parent, node in ends)
-        name, shown = "way to the marked plan" if path else "edges", path and bool(x)
-        traces.lines(figure, uid, name, x, y, look=(colour, None, width), showlegend=shown)
-
-
 def _marks(figure: go.Figure, uid: str, sign: Sign, nodes: list[TreeNode], *, size: float, labelled: bool) -> None:
     """Draw marks of one kind; choices carry their label inside, others outside."""
     inside = sign.symbol == "circle"
@@ -330,7 +325,7 @@ def _marks(figure: go.Figure, uid: str, sign: Sign, nodes: list[TreeNode], *, si
     mode, text = ("markers+text", [node.label for node in nodes]) if labelled else ("markers", None)
     look = {"look": (sign.colour, sign.symbol, size), "marker": {"line": {"width": 1.5, "color": sign.colour}}}
     shown = {"mode": mode, "text": text, "showlegend": bool(nodes), "cliponaxis": False}
-    traces.marks(figure, uid, sign.word, x, y, **told, **words, **look, **shown)
+    theme.marks(figure, uid, sign.word, x, y, **told, **words, **look, **shown)
 
 
 def _bands(figure: go.Figure, data: SearchTree) -> None:
@@ -344,5 +339,5 @@ def _bands(figure: go.Figure, data: SearchTree) -> None:
         notes.append({**above, "text": theme.plain(name), "hovertext": theme.plain(operator), "font": {"size": 13}})
         if number % 2 == 0:
             look = {"yref": "paper", "fillcolor": "#F3F6F9", "line": {"width": 0}}
-            shapes.append(traces.box(first - 0.5, last + 0.5, 0, 1, **look))
+            shapes.append(theme.box(first - 0.5, last + 0.5, 0, 1, **look))
     figure.update_layout(shapes=shapes, annotations=notes)

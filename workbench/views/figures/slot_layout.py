@@ -11,7 +11,6 @@ from workbench.capacity import Allocation, BatchLayout
 from workbench.capacity.explore import Configured
 from workbench.metrics import Observation, OperatorMetrics
 from workbench.views import theme
-from workbench.views.figures import traces
 
 
 def _own(observation: Observation) -> list[OperatorMetrics]:
@@ -57,7 +56,7 @@ def draw_operators(observation: Observation, finding: str) -> go.Figure:
     labels = [theme.plain(f"{metrics.operator} ({units.some(metrics.tasks, 'task')})") for metrics in own]
     for column, (title, ticks, values, texts) in enumerate(columns, start=1):
         look = {"marker": {"color": theme.BLUE}, "hover": "%{y}: %{x:.4~s}", "row": 1, "col": column}
-        traces.bars(panels, f"operators-{column}", title, values, texts, y=labels, **look)
+        theme.bars(panels, f"operators-{column}", title, values, texts, y=labels, **look)
         top = max((value for value in values if value is not None), default=1.0) or 1.0
         axis = {"title_text": title, "range": [0, 1.28 * top], "tickformat": ticks, "nticks": 5}
         panels.update_xaxes(**axis, row=1, col=column)
@@ -109,7 +108,7 @@ def draw_slot_shares(allocation: Allocation, finding: str) -> go.Figure:
     )
     for column, (uid, title, values, texts) in enumerate(columns, start=1):
         look = {"marker": {"color": theme.BLUE}, "hover": "%{y}: %{text}", "row": 1, "col": column}
-        traces.bars(panels, uid, title, values, texts, y=names, **look)
+        theme.bars(panels, uid, title, values, texts, y=names, **look)
         top = max(values) or 1.0
         ticks = {"tickformat": "~s", "nticks": 5} if column > 1 else theme.whole_ticks(0, 1.5 * top)
         panels.update_xaxes(title_text=title, range=[0, 1.5 * top], **ticks, row=1, col=column)
@@ -144,7 +143,7 @@ def draw_stage_layout(layout: BatchLayout, finding: str) -> go.Figure:
     words = [f"{count:,}{', frozen' * stage.stateful}" for count, stage in zip(partitions, stages, strict=True)]
     names, hover = [theme.plain(stage.name) for stage in stages], "%{y}: %{x:,} partitions"
     look = {"color": [theme.VERMILLION if stage.stateful else theme.BLUE for stage in stages]}
-    traces.bars(figure, "layout-partitions", "partitions", partitions, words, y=names, marker=look, hover=hover)
+    theme.bars(figure, "layout-partitions", "partitions", partitions, words, y=names, marker=look, hover=hover)
     most = 1.3 * max(partitions)
     figure.update_xaxes(title_text="Partitions", range=[0, most], **theme.whole_ticks(0, most))
     figure.update_yaxes(autorange="reversed", ticks="", showgrid=False, type="category")

@@ -9,8 +9,8 @@ from plotly.subplots import make_subplots
 
 from workbench import units
 from workbench.scaling import Reconfiguration, Timeline
+from workbench.study import Policies
 from workbench.views import theme
-from workbench.views.figures import traces
 
 POINTS = 1200
 _DEPLOYED = 2  # the row of the tasks
@@ -85,7 +85,7 @@ def draw_timeline(data: TimelineSeries) -> go.Figure:
         look = {"look": (colour, dash, 1.8), "line": {"shape": "hv" if row == _DEPLOYED else "linear"}}
         where = {"row": row, "col": 1} | ({"secondary_y": name == "memory"} if row == _DEPLOYED else {})
         told = {"hover": f"%{{x:.4~g}} {unit}: {hover}", "showlegend": row == 1}
-        traces.lines(panels, uid, name, times, values, **look, **told, **where)
+        theme.lines(panels, uid, name, times, values, **look, **told, **where)
     _changes(panels, data, scale, unit)
     rates_axis = theme.upright(max(tops["offered"], tops["consumed"]))
     panels.update_yaxes(title_text="Rate (records/s)", **rates_axis, row=1, col=1)
@@ -121,11 +121,11 @@ def _changes(panels: go.Figure, data: TimelineSeries, scale: float, unit: str) -
     mark = {"look": (theme.VERMILLION, "triangle-down", 11), "marker": {"line": {"color": "white", "width": 1}}}
     told = {"text": said, "hover": f"%{{x:.4~g}} {unit}: %{{text}}", "showlegend": bool(changes), "cliponaxis": False}
     uid, times = "timeline-reconfigurations", [change.at_s / scale for change in changes]
-    traces.marks(panels, uid, "reconfiguration", times, counts, **mark, **told, row=2, col=1)
+    theme.marks(panels, uid, "reconfiguration", times, counts, **mark, **told, row=2, col=1)
     line = {"width": 1, "color": theme.VERMILLION}
     look = {"xref": "x", "yref": "paper", "fillcolor": theme.VERMILLION, "opacity": 0.18, "line": line}
     downtimes = [(one.at_s / scale, (one.at_s + one.downtime_s) / scale) for one in changes[:_MARKED]]
-    panels.update_layout(shapes=[traces.box(began, ended, 0, 1, **look) for began, ended in downtimes])
+    panels.update_layout(shapes=[theme.box(began, ended, 0, 1, **look) for began, ended in downtimes])
 
 
 def _finding(line: Timeline, policy: str) -> str:
@@ -165,7 +165,7 @@ def draw_overlaid(series: Mapping[str, TimelineSeries], policy: str) -> go.Figur
             told = {"legendgroup": f"overlay-{place}", "showlegend": row == 2, "row": row, "col": 1}
             times, said = [time / scale for time in seen["times_s"]], theme.plain(name)
             told["hover"] = f"{said}: %{{y:.4~s}}"
-            traces.lines(figure, f"overlay-{place}-{row}", said, times, values, **told, **look)
+            theme.lines(figure, f"overlay-{place}-{row}", said, times, values, **told, **look)
     step = next((one for one in _STEPS_S if shown.duration_s / one < _MOST_TICKS), _STEPS_S[-1])
     ticks = range(0, int(shown.duration_s) + 1, step)
     figure.update_xaxes(tickvals=[tick / scale for tick in ticks])
@@ -173,3 +173,38 @@ def draw_overlaid(series: Mapping[str, TimelineSeries], policy: str) -> go.Figur
     figure.update_yaxes(title_font_size=11)
     figure.update_yaxes(title_text="GiB, dashed", row=2, col=1, secondary_y=True)
     return theme.room_for_legend(figure)
+
+
+_PANEL, _LETTER, _LEAST_ROOM = 160.0, 7.5, 0.24  # pixels of a panel on a narrow page, of a letter; share of a panel
+
+
+def draw_policies(data: Policies) -> go.Figure:
+    """Draw one row of bars per policy, one panel per measure."""
+    shows = "Bars per policy: time at target, latency, cost, changes."
+    figure = theme.figure(data.finding, 170 + 42 * len(data.rows), shows)
+    if not data.rows:
+        return theme.not_enough(figure, "no policy was replayed.")
+    columns = {
+        "at_target": "Keeps up (% of time)",
+        "latency_p99_s": "Latency, 99 % (s)",
+        data.money: f"{data.price_unit or 'Core-hours'}, with driver",
+        "reconfigurations": "Changes",
+    }
+    panels = make_subplots(cols=len(columns), shared_yaxes=True, horizontal_spacing=0.035, figure=figure)
+    names = [theme.plain(name) for name in data.rows]
+    colours = [theme.VERMILLION if name == data.best else theme.BLUE for name in data.rows]
+    shapes = ["/" if name == data.best else "" for name in data.rows]
+    for column, (field, title) in enumerate(columns.items(), start=1):
+        values = [round(100 * row[field], 1) if field == "at_target" else row[field] for row in data.rows.values()]
+        labels = [units.seconds(value) if field.endswith("_s") else units.number(value) for value in values]
+        pattern = {"shape": shapes, "bgcolor": colours, "fgcolor": "white", "size": 6}
+        look = {"marker": {"color": colours, "pattern": pattern}, "hover": "%{y}: %{x:.4~g}", "row": 1, "col": column}
+        finite = [value if math.isfinite(value) else None for value in values]
+        theme.bars(panels, f"policies-{field}", title, finite, labels, y=names, **look)
+        top = max((value for value in values if math.isfinite(value)), default=0.0) or 1.0
+        room = max(_LEAST_ROOM, _LETTER * max(map(len, labels)) / _PANEL)
+        axis = {"title_text": title, "range": [0, top / (1 - room)], "tickformat": theme.ticks(top), "nticks": 4}
+        panels.update_xaxes(**axis, row=1, col=column)
+    panels.update_yaxes(autorange="reversed", ticks="", showgrid=False, type="category")
+    panels.update_layout(bargap=0.35)
+    return theme.room_for_legend(panels)

@@ -18,7 +18,6 @@ from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.records import Measurement
 from workbench.views import theme
-from workbench.views.figures import traces
 
 _MARGINS = (1.0, MARGIN, 1.25)
 _LEAST_RISK = 0.005
@@ -102,13 +101,13 @@ def draw_cost_risk(data: CostRisk) -> go.Figure:
     middle = math.sqrt(min(across) * max(across))
     told = {"customdata": [(point.slots, point.cost) for point in data.points], "hover": hover}
     look = {"mode": "lines+markers", "line": {"color": theme.BLUE, "width": 1.5}, "look": (theme.BLUE, None, 5)}
-    traces.marks(figure, "risk-curve", "deployments", across, [100 * risk for risk in shown], **look, **told)
+    theme.marks(figure, "risk-curve", "deployments", across, [100 * risk for risk in shown], **look, **told)
     risks = [100 * max(point.risk, _SHOWN_RISK) for _, point in data.marks]
     told = {"customdata": [(point.slots, point.cost) for _, point in data.marks], "hover": hover}
     places = ["top right" if place < middle else "bottom left" for place in marked]
     words = {"mode": "markers+text", "text": _labels(data.marks), "textposition": places, "cliponaxis": False}
     mark = (theme.VERMILLION, "diamond", 12)
-    traces.marks(figure, "risk-margins", "deployments by margin", marked, risks, look=mark, **words, **told)
+    theme.marks(figure, "risk-margins", "deployments by margin", marked, risks, look=mark, **words, **told)
     left, right = 0.96 * min(across), 1.04 * max(across)
     wide = {"type": "log", "range": [math.log10(left), math.log10(right)], **theme.log_ticks(left, right)}
     figure.update_xaxes(
@@ -232,7 +231,7 @@ def draw_trigger_intervals(measurements: Sequence[Measurement]) -> go.Figure:
         for column, x in enumerate(zip(*times, strict=True), start=1):
             uid, where = f"interval-{number}-{column}", {"showlegend": column == 1, "row": 1, "col": column}
             rates = [point.rate for point in points]
-            traces.marks(panels, uid, label, x, rates, hover=hover, **told, **look, **where)
+            theme.marks(panels, uid, label, x, rates, hover=hover, **told, **look, **where)
     every = sorted({point.interval_s for _, points in deployments for point in points})
     ticks = {"tickvals": every, "ticktext": [f"{value:g}" for value in every]}
     panels.update_xaxes(title_text="Trigger interval (s)", type="log", **ticks, row=1, col=1)

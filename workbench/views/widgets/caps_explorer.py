@@ -14,7 +14,7 @@ from workbench.placement import CostVector, PlacementProblem, Plan, SearchNode, 
 from workbench.views import figures, theme
 from workbench.views.parts import part
 from workbench.views.widgets import panel
-from workbench.views.widgets.live_chart import LiveChart
+from workbench.views.widgets.panel import LiveChart
 
 _FRAME_MS = 500
 _ROWS, _NEAR, _LINE = 16, 20, 12  # of the tree, so that the map above it stays in sight; more are unfolded by hand

@@ -16,8 +16,7 @@ from workbench.study import Runner, Snapshot, State
 from workbench.views import figures, findings, theme
 from workbench.views.parts import part, style
 from workbench.views.widgets import panel
-from workbench.views.widgets.live_chart import LiveChart
-from workbench.views.widgets.panel import Deferred
+from workbench.views.widgets.panel import Deferred, LiveChart
 
 _EVERY_S = 0.5
 _WIDTH, _HEIGHT = 430, 400  # pixels of one of the loop's plots, whose legend is as wide

@@ -11,12 +11,13 @@ import plotly.graph_objects as go
 from workbench import units
 from workbench.errors import WorkbenchError
 from workbench.scaling import Timeline
+from workbench.study import compare_policies
 from workbench.views import theme
-from workbench.views.figures import draw_overlaid, draw_policies, policies, same_axes, timeline
+from workbench.views.figures import draw_overlaid, draw_policies, same_axes, timeline
 from workbench.views.findings import QUIET, decided
 from workbench.views.parts import part
 from workbench.views.widgets import panel
-from workbench.views.widgets.live_chart import LiveChart
+from workbench.views.widgets.panel import LiveChart
 
 _FRAMES = 120
 _FRAME_MS = 400
@@ -65,7 +66,9 @@ def next_change(line: Timeline, times: tuple[float, ...], frame: int) -> int:
 
 def most_interesting(lines: Mapping[str, Timeline]) -> str:
     """Return the policy to begin with: the leading one of those that reconfigure, else the first."""
-    return policies({name: line for name, line in lines.items() if line.reconfigurations}).leading or next(iter(lines))
+    return compare_policies({name: line for name, line in lines.items() if line.reconfigurations}).leading or next(
+        iter(lines)
+    )
 
 
 class ReplayPlayer(panel.Panel):
@@ -145,7 +148,7 @@ class ReplayPlayer(panel.Panel):
         return theme.fit(drawn, _PAGE, _HEIGHT)
 
     def _compared(self) -> go.Figure:
-        compared = draw_policies(policies(self.lines, self._unit))
+        compared = draw_policies(compare_policies(self.lines, self._unit))
         return theme.fit(compared, _PAGE, compared.layout.height)
 
     def _restart(self, restarts: Mapping[float, Mapping[str, Timeline]]) -> None:

@@ -14,10 +14,9 @@ from workbench.answers.replayed import answer, cautions
 from workbench.scaling import Reconfiguration, Timeline, jackson_latency, rebalance_shards
 from workbench.simulation import RateTrace
 from workbench.spelling import spelled
-from workbench.study import Replayed
+from workbench.study import Replayed, compare_policies
 from workbench.views.figures.elastic import draw_latency_cores, draw_shard_balance, latency_cores, shard_balance
-from workbench.views.figures.policies import draw_policies, policies
-from workbench.views.figures.timeline import draw_timeline, timeline
+from workbench.views.figures.timeline import draw_policies, draw_timeline, timeline
 
 PRICES = Path(__file__).parents[4] / "data" / "instances.csv"
 REPORT = "workbench report scaling scaling.html -p rates day.csv"
@@ -108,15 +107,15 @@ def test_axes_and_their_units_stay_while_it_is_played():
 
 def test_the_cheapest_policy_that_keeps_up_is_named():
     rows = {"static": row(1.0, 1.0, 10.0), "lazy": row(0.0782, 900.0, 1.0), "ds2": row(0.995, 9.0, 4.0, 7)}
-    data = policies(rows)
+    data = compare_policies(rows)
     assert data.best == "ds2"
     assert data.finding.endswith("for 4 core-hours, driver included, 60 % fewer than static")
     figure = check_figure(draw_policies(data))
     assert list(trace(figure, "policies-latency_p99_s").text) == ["9 s", "1 s", "15 min"]  # as in the table
     assert list(trace(figure, "policies-at_target").text) == ["99.5", "100", "7.8"]  # as well
     assert {"Core-hours, with driver", "Latency, 99 % (s)"} <= axis_titles(figure)
-    assert policies({"one": line()}).rows["one"]["core_hours"] == pytest.approx((3 + 1) * 20_000 / 3600)
-    check_empty(draw_policies(policies({})))
+    assert compare_policies({"one": line()}).rows["one"]["core_hours"] == pytest.approx((3 + 1) * 20_000 / 3600)
+    check_empty(draw_policies(compare_policies({})))
 
 
 def row(at_target, p99_s, core_hours, changes=0):
@@ -129,13 +128,13 @@ def failing(*names):
 
 
 def test_a_policy_that_does_not_keep_up_is_not_the_best():
-    data = policies(failing("ds2"))
+    data = compare_policies(failing("ds2"))
     assert (data.best, data.leading) == (None, "ds2")
     finding = "No policy keeps up; ds2 does so 71.1 % of the time for 306 core-hours, driver included"
     assert trace(check_figure(draw_policies(data), finding), "policies-at_target").marker.pattern.shape == ("",)
     assert answer(replayed({"ds2": replace(line(), backlog=np.full(4000, 1e6))}), {}).chosen is None
     nearly = {"good": failing("good")["good"] | {"at_target": 0.992, "core_hours": 400.0}}
-    assert policies(nearly | {"ds2": failing("ds2")["ds2"] | {"at_target": 0.985}}).best == "good"
+    assert compare_policies(nearly | {"ds2": failing("ds2")["ds2"] | {"at_target": 0.985}}).best == "good"
 
 
 @pytest.mark.parametrize(
@@ -157,7 +156,7 @@ def test_a_policy_that_does_not_keep_up_is_not_the_best():
 def test_what_helps_depends_on_the_policies_that_do_not_keep_up(names, remedy):
     more = {("ds2",): {"settings": {"max_parallelism": 40}}, ("static",): {"query": "plans.json"}}
     asked = {"rates": "day.csv"} | more.get(names, {})
-    found = cautions(policies(failing(*names)), {}, asked, 12)
+    found = cautions(compare_policies(failing(*names)), {}, asked, 12)
     assert str(found[f"No policy keeps up all the time; {names[0]} does 71.1 % of it."]) == remedy
 
 
@@ -165,7 +164,7 @@ def test_table_and_chart_list_the_policies_in_one_order():
     rows = failing("ds2", "flink", "static")
     rows["static"] |= {"at_target": 1.0, "core_hours": 744.0}
     rows["flink"] |= {"at_target": 0.9}
-    data = policies(rows)
+    data = compare_policies(rows)
     kept = [(name, row["at_target"]) for name, row in data.rows.items()]
     assert kept == [("static", 1.0), ("flink", 0.9), ("ds2", 0.711)]
     assert list(trace(draw_policies(data), "policies-at_target").y) == list(data.rows)
@@ -173,7 +172,10 @@ def test_table_and_chart_list_the_policies_in_one_order():
 
 def test_where_the_states_partitions_hold_all_back_no_more_slots_are_advised():
     found = cautions(
-        policies(failing("static", "ds2")), {"The state has 4 partitions.": Advice("Plan for the peak.")}, {}, 12
+        compare_policies(failing("static", "ds2")),
+        {"The state has 4 partitions.": Advice("Plan for the peak.")},
+        {},
+        12,
     )
     assert next(iter(found.values())) == Advice("Plan for the peak.")
     assert "more slots" not in str(found)
@@ -181,8 +183,8 @@ def test_where_the_states_partitions_hold_all_back_no_more_slots_are_advised():
 
 def test_where_the_dearest_keeps_up_best_the_cheaper_ones_are_named_too():
     rows = {"static": row(1.0, 0.0, 744.0), "ds2": row(0.71, 829.0, 282.0, 17), "flink": row(0.88, 217.0, 375.0, 6)}
-    assert policies(rows | {"useless": row(0.0, 9e9, 9.0)}).finding == policies(rows).finding
-    data = policies(rows)
+    assert compare_policies(rows | {"useless": row(0.0, 9e9, 9.0)}).finding == compare_policies(rows).finding
+    data = compare_policies(rows)
     assert data.finding.endswith("; flink needs 50 % fewer, but keeps up only 88 % of the time")
     figure = draw_policies(data)
     longest = max(trace(figure, "policies-latency_p99_s").text, key=len)
@@ -226,13 +228,15 @@ def test_prices_are_advised_for_a_replay_without():
 
 def test_a_priced_replay_answers_in_money():
     rows = {"many small": row(1.0, 1.0, 9.0) | {"cost": 2.0}, "few large": row(1.0, 1.0, 8.0) | {"cost": 4.0}}
-    data = policies(rows, "USD for 24 h")
-    assert (data.best, policies(rows).best) == ("many small", "few large")
+    data = compare_policies(rows, "USD for 24 h")
+    assert (data.best, compare_policies(rows).best) == ("many small", "few large")
     assert data.finding.endswith("at 2 USD for 24 h, driver included, 50 % less than few large")
     figure = check_figure(draw_policies(data))
     assert "USD for 24 h, with driver" in axis_titles(figure)
     assert not any("ore-hours" in title for title in axis_titles(figure))
-    cheap = policies({"all": rows["few large"], "lazy": rows["many small"] | {"at_target": 0.5}}, "USD for 24 h")
+    cheap = compare_policies(
+        {"all": rows["few large"], "lazy": rows["many small"] | {"at_target": 0.5}}, "USD for 24 h"
+    )
     assert cheap.finding.endswith("; lazy costs 50 % less, but keeps up only 50 % of the time")
 
 
@@ -246,13 +250,13 @@ def test_all_of_a_priced_page_is_in_one_unit():
 def test_policies_that_fall_behind_are_listed():
     rows = {name: {"at_target": 0.5, "core_hours": 1.0} for name in ("ds2", "flink", "justin")}
     best = {"static": {"at_target": 1.0, "core_hours": 9.0}}
-    all_fall, one_falls = policies(best | rows), policies(best | {"ds2": rows["ds2"]})
+    all_fall, one_falls = compare_policies(best | rows), compare_policies(best | {"ds2": rows["ds2"]})
     assert "ds2, flink and justin fall behind more than 5 % of the time." in cautions(all_fall, {}, None, 12)
     assert "ds2 falls behind more than 5 % of the time." in cautions(one_falls, {}, None, 12)
-    alike = policies({name: {"at_target": 0.271, "core_hours": 62.4} for name in ("static", "ds2")})
+    alike = compare_policies({name: {"at_target": 0.271, "core_hours": 62.4} for name in ("static", "ds2")})
     assert not [reason for reason in cautions(alike, {}, None, 12) if "fall" in reason]  # neither is cheaper
 
 
 def test_the_driver_costs_as_much_per_core_as_the_workers():
-    priced = policies({"one": line(price=0.5)}).rows["one"]
+    priced = compare_policies({"one": line(price=0.5)}).rows["one"]
     assert priced["cost"] == pytest.approx(line(price=0.5).summary()["cost"] * 4 / 3)

@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from workbench.views import theme
-from workbench.views.widgets.live_chart import LiveChart
+from workbench.views.widgets.panel import LiveChart
 
 
 def figure(y, text=None, note=None, kind=go.Scatter):

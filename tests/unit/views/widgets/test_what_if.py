@@ -22,7 +22,7 @@ from workbench.errors import WorkbenchError
 from workbench.study import Study, read_planned
 from workbench.views.widgets import WhatIf
 from workbench.views.widgets.panel import WhileDragged
-from workbench.views.widgets.what_if_answer import answer_card, tiles_html
+from workbench.views.widgets.what_if_panel import answer_card, tiles_html
 
 STUDY = Study(
     "nexmark:q11", (1.5e6,), (4, 8, 12), (512, 1024, 2048), testbed="fluid", slot_cpus=1.0, interval_s=5.0, most_runs=7
