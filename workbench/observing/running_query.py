@@ -262,6 +262,7 @@ def load_of(batches: Sequence[SeenBatch], interval_s: float) -> Load:
     since = np.array([interval_s if batch.idle_s >= interval_s else batch.since_s for batch in batches])
     begun = np.array([batch.start_s for batch in batches])
     same = np.diff([batch.start for batch in batches], prepend=0) == 0
+    same &= np.diff(begun, prepend=begun[0]) >= 0  # unless the clock was set back
     scraped = np.array([batch.scraped for batch in batches])
     whole = np.where(same & ~scraped, np.diff(begun, prepend=begun[0]), since)  # with triggers that found nothing
     passed_s = float(whole[same].sum())

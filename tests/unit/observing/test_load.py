@@ -118,3 +118,9 @@ def test_few_larger_batches_show_what_rows_cost_where_batches_scatter_little():
             assert found.low < (2 - 0.4) * 25_000 / 2 < found.high
         else:
             assert "or there are too few of them; give a log with more batches of both kinds" in found.why_not
+
+
+def test_a_clock_that_is_set_back_leaves_the_load_as_it_is():
+    usual = [batch(2.0 * place, 1.0, 1000) for place in range(100)]
+    back = [replace(one, start_s=one.start_s - 3600.0 * (one.start_s >= 100.0)) for one in usual]
+    assert load_of(back, 2.0).mean_rate == pytest.approx(load_of(usual, 2.0).mean_rate, rel=0.02)
