@@ -22,7 +22,7 @@ from workbench.observing.state import StateSeen
 from workbench.testbed.spark import BatchLog, SourceCost, executor_paces, is_topic, operator_edges, operator_metrics
 
 _WAITED = 0.05  # share of the triggers that waited; up to it, none waits for a clock
-_PAUSE_S = 30.0  # between two runs: a restart takes less
+_PAUSE_S, _PAUSED = 30.0, 0.05  # between two runs: a restart takes less, or little of the time
 _FULL = 0.9  # of the rows of the largest batch; a batch of more is full
 KEPT_BLOCKS = 60
 _PEAK = 0.99  # quantile of the rates
@@ -179,8 +179,8 @@ class RunningQuery:
     def ends(self) -> bool:
         """Whether runs take the available rows and end (``availableNow``, ``once``), to be started again later."""
         pauses = [after.begun_s - before.ended_s for before, after in pairwise(self.runs)]
-        paused = all(run.finished for run in self.runs) or median(pauses or [0.0]) > _PAUSE_S
-        return bool(self.runs) and self.at_once and paused
+        paused = median(pauses or [0.0]) > _PAUSE_S and sum(pauses) > _PAUSED * (self.ended_s - self.runs[0].begun_s)
+        return bool(self.runs) and self.at_once and (all(run.finished for run in self.runs) or paused)
 
     @property
     def slots(self) -> int:

@@ -172,6 +172,10 @@ def test_runs_that_end_are_told_from_restarts(tmp_path):
     restarted = read_log(written(tmp_path / "restarted", runs_of(5.0)))
     assert restarted.at_once
     assert not restarted.ends
+    # it stands still for 4 % of the time
+    deployed = read_log(written(tmp_path / "deployed", runs_of(60.0, batches=400)))
+    assert deployed.at_once
+    assert not deployed.ends
     assert not read_log(written(tmp_path / "day", TOLD)).at_once
 
 
