@@ -32,6 +32,7 @@ _PARTS = {
     "tasks, fixed": "what every task costs before its first row",
     "rows": "the rows themselves",
 }
+_OF_FILES = ("FileStreamSource", "DeltaSource", "CloudFilesSource")
 _MOST_ROWS = 2000  # of a page, so that it is small enough to send
 _RATE = Unit(partial(units.rate, digits=2), "records/s")
 _LEFT = Unit(lambda share: units.share(round(share, 2)), "%", 100.0)
@@ -71,15 +72,16 @@ def _row(found: Observed, outage_s: float) -> tuple[Fact, ...]:
     least = f"at least {units.rate(at_least, 2)}" if at_least else "not identifiable"
     ends = f"{units.scaled(room.low, '', 2)} to {units.scaled(room.high, '', 2)}"
     word, style = _verdict(found)
-    seconds = found.catch_up_s(outage_s)
+    seconds = None if _ends(found) else found.catch_up_s(outage_s)
+    peak, left = (None, None) if _ends(found) else (room.peak_rate or None, room.left)
     caught_up = None if seconds is None else "never" if math.isinf(seconds) else f"in about {about(seconds)}"
     down = (Fact(caught_up, "", f"Catches up after {units.seconds(outage_s)} down", shown="wide"),)
     return (
         Fact(word, name="Head-room", verdict=style),
         Fact(room.rate, name="Sustains", unit=_RATE) if told else Fact(least, name="Sustains"),
         Fact(ends if told else None, name="90 % interval"),
-        Fact(room.peak_rate, name="Peak", unit=_RATE),
-        Fact(room.left, name="Left at the peak", unit=_LEFT),
+        Fact(peak, name="Peak", unit=_RATE),
+        Fact(left, name="Left at the peak", unit=_LEFT),
         *(down if outage_s else ()),
     )
 
@@ -120,7 +122,7 @@ def _sentence(found: Observed) -> str:
     if found.ending is not None:
         return _runs_of(where, found.ending, found.run)
     if room.rate is None:
-        option = "" if room.interval_s else " Name it with --interval."
+        option = "" if room.interval_s or not room.batches else " Name it with --interval."
         return f"What {where} sustains is not identifiable from its log: {room.why_not}.{option}{_bound(found)}"
     ends = f"{units.scaled(room.low, '', 2)} to {units.scaled(room.high, '', 2)}"
     left = room.left
@@ -130,8 +132,19 @@ def _sentence(found: Observed) -> str:
         rest = f"its peak asked for {units.rate(room.peak_rate, 2)}, so {units.share(round(left, 2))} more would fit"
     cap = ""
     if room.capped and room.admitted_rate is not None:
-        cap = f", but the cap on its batches (maxOffsetsPerTrigger) admits {units.rate(room.admitted_rate, 2)}"
+        cap = f", but the cap on its batches ({_cap(found)}) admits {units.rate(room.admitted_rate, 2)}"
     return f"{where} sustains {units.rate(room.rate, 2)} (90 %: {ends}){cap}; {rest}."
+
+
+def _ends(found: Observed) -> bool:
+    """Whether its runs take what waits and end, and no interval was asked about, so that their rate is no load."""
+    return found.ending is not None and found.headroom.interval_s == found.ending.full_s
+
+
+def _cap(found: Observed) -> str:
+    """Name the option that limits a batch of its sources."""
+    of_files = found.running.sources and all(one.startswith(_OF_FILES) for one in found.running.sources)
+    return "maxFilesPerTrigger or maxBytesPerTrigger" if of_files else "maxOffsetsPerTrigger"
 
 
 def _runs_of(where: str, ending: EndingRuns, asked: EndingRun | None) -> str:
@@ -165,6 +178,8 @@ def _bound(found: Observed) -> str:
 def _verdict(found: Observed) -> tuple[str, str]:
     """Judge the head-room at the peak, by the rate and its interval's low end; return a word and its style."""
     room = found.headroom
+    if _ends(found):
+        return ("its runs end", "")
     if room.rate is None:
         enough = room.at_least > room.peak_rate * (1 + _TIGHT) and not room.may_be_held
         return ("safe, by a bound", "safe") if enough else ("not identifiable", "unsure")
@@ -179,12 +194,12 @@ def _verdict(found: Observed) -> tuple[str, str]:
 def _doubts(found: Observed) -> dict[str, Advice]:
     """Return why the verdict is not safe, each with a remedy; empty if it is safe or nothing is known."""
     room = found.headroom
-    if room.rate is None or _verdict(found)[1] == "safe":
+    if room.rate is None or _verdict(found)[1] in {"safe", ""}:
         return {}
     tight, room_asked = room.peak_rate * (1 + _TIGHT), f"less than {units.percent(_TIGHT)} above the peak"
     if room.admitted_rate is not None and room.admitted_rate <= min(room.low, tight):
         admitted = units.rate(room.admitted_rate, 2)
-        return {f"The cap on its batches admits {admitted}, {room_asked}.": Advice("Raise maxOffsetsPerTrigger.")}
+        return {f"The cap on its batches admits {admitted}, {room_asked}.": Advice(f"Raise {_cap(found)}.")}
     rate = float(f"{tight:.2g}")
     plans = () if found.planned is None else found.planned.plans
     safe = [plan.rate for plan in plans if plan.verdict is not None and plan.verdict.level == "safe"]
@@ -235,7 +250,7 @@ def _limit(found: Observed) -> str:
 def _outage(found: Observed, outage_s: float) -> str:
     """Describe how long the query needs to catch up after an outage at its peak; empty where that is not known."""
     seconds, at_worst = found.catch_up_s(outage_s), found.catch_up_s(outage_s, at_worst=True)
-    if seconds is None or at_worst is None or not outage_s:
+    if seconds is None or at_worst is None or not outage_s or _ends(found):
         return ""
     said = f"After an outage of {units.seconds(outage_s)} at the peak it"
     if math.isinf(seconds):
@@ -270,10 +285,11 @@ def _what_it_is(found: Observed) -> dict[str, str]:
     seen = "as the log shows" if running.interval_s == room.interval_s else "as you say"
     interval = f"{units.seconds(room.interval_s)}, {seen}" if room.interval_s else "none: it runs as fast as it can"
     memory = ", as you say" if running.cpu_share is None else f" of {running.memory_mb:,} MB"
-    ends = found.ending is not None and room.interval_s == found.ending.full_s
-    interval = "none: its runs end" if ends else interval
+    interval = "none: its runs end" if _ends(found) else interval
     load = f"{units.rate(room.mean_rate)} on average, {units.rate(room.peak_rate)} at the peak"
-    admitted = f"batches are limited to {units.rate(room.admitted_rate, 2)} (maxOffsetsPerTrigger)"
+    admitted = f"batches are limited to {units.rate(room.admitted_rate, 2)} ({_cap(found)})"
+    longer = f", {units.share(round(room.behind, 3))} of them longer than the interval"
+    longer = longer if room.interval_s and not _ends(found) else ""
     cap = f"{admitted}; full batches clear a backlog and do not count for the peak"
     known = {
         "application": " · ".join(filter(None, (running.application, running.spark and f"Spark {running.spark}"))),
@@ -285,8 +301,7 @@ def _what_it_is(found: Observed) -> dict[str, str]:
         "trigger interval": interval if running.batches else "",
         "load": load if room.mean_rate else "",
         "state": "; ".join(map(_state, running.states)),
-        "batches read": units.count(room.batches)
-        + ("" if ends else f", {units.share(round(room.behind, 3))} of them longer than the interval"),
+        "batches read": f"{units.count(room.batches)}{longer}",
         "beyond what was seen": _reach(found),
         "on other slots": f"{_batches_of(room.left_out)}, left out but for the peak" if room.left_out else "",
         "cap": "" if room.admitted_rate is None else cap,

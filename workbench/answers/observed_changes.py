@@ -101,6 +101,7 @@ def _growth(state: StateSeen, found: Observed) -> dict[str, Advice]:
 
 def _costs(state: StateSeen, found: Observed) -> dict[str, Advice]:
     said, slots, operator = {}, found.running.slots, state.operator
+    in_rocksdb = state.compaction_s is not None
     committing_s = state.committing_s(slots)
     if committing_s > _COSTS * state.batch_s:
         stores = f" and {units.some(state.instances, 'store')}" if state.instances else ""
@@ -108,16 +109,21 @@ def _costs(state: StateSeen, found: Observed) -> dict[str, Advice]:
             f"Committing the state of {operator} takes {units.seconds(committing_s)} of the "
             f"{units.seconds(state.batch_s)} of a batch, with {units.some(state.partitions, 'partition')}{stores}."
         )
+        changelogs = "changelogs (spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled=true)"
         said[commits] = Advice(
-            "Use fewer partitions (spark.sql.shuffle.partitions, fixed by the first start), or changelogs "
-            "(spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled=true)."
+            "Use fewer partitions (spark.sql.shuffle.partitions, fixed by the first start)"
+            + (f", or {changelogs}." if in_rocksdb else ".")
         )
     if slots and state.instances > _MANY * slots:
         many = f"The state of {operator} has {state.instances:,} stores on {units.some(slots, 'slot')}."
         said[many] = Advice("Use fewer partitions: each store has memory, files and a commit of its own.")
     if state.hit_rate is not None and state.hit_rate < _HITS:
         hits = f"The cache of {operator} answers {units.share(round(state.hit_rate, 2))} of the reads of its state."
-        said[hits] = Advice("Raise its memory (spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB).")
+        said[hits] = Advice(
+            "Raise its memory (spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB)."
+            if in_rocksdb
+            else "Find why its tasks change their executors (spark.locality.wait, lost executors)."
+        )
     compacting_s = state.in_turns_s(state.compaction_s or 0.0, slots)
     if compacting_s > _COSTS * state.batch_s:
         compacts = f"RocksDB compacts the state of {operator} for {units.seconds(compacting_s)} of each batch."

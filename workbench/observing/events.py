@@ -1,16 +1,19 @@
 """The events of streaming queries in a file: of Spark's event log, or progress events in any form they are stored in.
 
-Progress events are found as JSON lines, in arrays, pretty-printed over several lines, in a log of the driver (plain or
-structured), as Python prints them, and as Prometheus scraped them (`Scrapes`). Text in between is passed over. A file
-is read in pieces, so memory does not grow with it; a last line that is torn is left out.
+Progress events are found as JSON lines, in arrays, pretty-printed over several lines, in a log of the driver (plain,
+structured, or as a container's runtime keeps it), as Python prints them, and as Prometheus scraped them (`Scrapes`).
+Text in between is passed over. A file is read in pieces, so memory does not grow with it; a last line that is torn is
+left out.
 """
 
 import ast
+import codecs
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from heapq import nlargest
 from io import BufferedReader, RawIOBase
 from itertools import chain
 from pathlib import Path
@@ -37,12 +40,15 @@ SCRAPED = "scraped"
 """Key that marks a progress event made of a scrape."""
 
 _NAME = re.compile(rb'\s*\{"Event":\s*"[\w.$]*?([A-Za-z]+)"')
-_MADE = b"made progress: "  # precedes what the driver logs of a batch
+_PROGRESS = b"rogress"  # a text that has it may precede what is logged of a batch
 _BEGINS = re.compile(rb"\s*(?:\{|\[\s*(?:\{|$))")
+_OBJECT = re.compile(rb"""\[?\{(?:\s*u?["']|\s*$)""")  # behind a text
+_PYTHON, _NO_NUMBER = re.compile(rb"\s*\[?\{u?'"), re.compile(rb"(?<=': )-?(?:nan|inf)\b")
+_WRAPPED = re.compile(rb'\{(?:"[^"]*":\s*(?:"[^"]*"|[\d.]+),\s*)*"(log|message|msg)":\s*"')  # a line of a log as JSON
 _WITHIN = b' \t\r\n}]"'  # lines of a pretty-printed object begin with one of these
 _QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*"' + rb"|'(?:[^'\\]|\\.)*'")
-_MARKS = (b"{", _MADE, b"_streaming")  # every line in which an event or a sample begins has one of these
-_HAS = (b"batchId", b"progress", b'"Event"', b'"data"')  # every event of one line has one of these
+_MARKS = (b"{", b"_streaming")  # every line in which an event or a sample begins has one of these
+_HAS = (b"batchId", b"numInputRows", b"progress", b'"Event"', b'"data"')  # every event of one line has one of these
 _PIECE, _LONGEST = 1 << 20, 1 << 26  # most bytes read at once; of a line, or of an object
 _BROKEN = (ValueError, TypeError, KeyError, AttributeError, SyntaxError, MemoryError, RecursionError)
 _GAUGE = re.compile(
@@ -70,6 +76,11 @@ def read_events(path: str | Path) -> Iterator[dict[str, Any]]:
                 yield event
     if not seen:
         raise WorkbenchError(_nothing(path, files))
+
+
+def latest_in_time(events: Iterable[dict[str, Any]], most: int) -> list[dict[str, Any]]:
+    """Return the latest `most` of progress events in the order of their times, for a file that has another order."""
+    return nlargest(most, events, key=_at_s)[::-1]
 
 
 def follow_events(path: str | Path, wait: Callable[[], None]) -> Iterator[dict[str, Any]]:
@@ -117,11 +128,15 @@ def _by_time(path: str | Path, files: list[Path]) -> list[Path]:
                 f"{path} holds {entries_of(path)}, of which {file.name} is an event log; that is one file, or one "
                 "folder eventlog_v2_.... Give one of them."
             )
-        try:
-            begun.append((seconds_of(first["progress"]["timestamp"]), file))
-        except _BROKEN:
-            begun.append((0.0, file))
+        begun.append((_at_s(first), file))
     return [file for _, file in sorted(begun)]
+
+
+def _at_s(event: Mapping[str, Any]) -> float:
+    try:
+        return seconds_of(event["progress"]["timestamp"])
+    except _BROKEN:
+        return 0.0
 
 
 def _nothing(path: str | Path, files: list[Path]) -> str:
@@ -131,6 +146,8 @@ def _nothing(path: str | Path, files: list[Path]) -> str:
         first = next((line for line in iter(lambda: lines.readline(_LONGEST), b"") if line.strip()), None)
     if first is None:
         return f"The log {path} is empty. Wait until the application has written to it."
+    if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return f"The log {path} is in UTF-16. Save it as UTF-8."
     return (
         f"{files[0]} holds no event of Spark, and no progress of a query: it begins with "
         f"{first[:40].decode('utf-8', 'replace')!r}. Give an event log (spark.eventLog.enabled=true), a log of the "
@@ -193,7 +210,8 @@ class _Text:
 
     def _more(self) -> bool:
         try:
-            self._piece = self._file.read1(_PIECE)  # of a file that is still written, the part there is
+            # of a file that is still written, the part there is
+            self._piece = self._file.read1(_PIECE).removeprefix(codecs.BOM_UTF8)
             if not self._piece.endswith(b"\n"):
                 self._piece += self._file.readline(_LONGEST)
         except EOFError:  # the file ends within a compressed block: it is still written
@@ -204,8 +222,13 @@ class _Text:
 
 def _events(lines: _Text, *, is_last: bool) -> Iterator[dict[str, Any] | None]:
     """Yield the events of lines: in an event log of each line, elsewhere where an object is complete."""
-    block, depth, scrapes = b"", 0, Scrapes()
+    block, depth, before, scrapes = b"", 0, b"", Scrapes()
     while line := lines.line() if depth > 0 else lines.marked():
+        if line.startswith(b'{"') and (depth > 0 or _PROGRESS in line):
+            line = _unwrapped(line)
+        if depth > 0 and line[0] not in _WITHIN:
+            before = before or _before(line)
+            line = re.sub(before, b"", line, count=1) or line
         if depth <= 0 and not line.startswith(b'{"') and scrapes.line(line):
             continue
         if _NAME.match(line):
@@ -213,7 +236,7 @@ def _events(lines: _Text, *, is_last: bool) -> Iterator[dict[str, Any] | None]:
             return
         if depth > 0 and (line[0] not in _WITHIN or len(block) > _LONGEST):  # another line came in between
             yield UNREADABLE
-            block, depth = b"", 0
+            block, depth, before = b"", 0, b""
         text = line if depth > 0 else _begun(line)
         if not text:
             continue
@@ -223,7 +246,7 @@ def _events(lines: _Text, *, is_last: bool) -> Iterator[dict[str, Any] | None]:
         block, bare = block + text, _QUOTED.sub(b"", text)
         depth += bare.count(b"{") + bare.count(b"[") - bare.count(b"}") - bare.count(b"]")
         if depth <= 0:
-            whole, block, depth = block, b"", 0
+            whole, block, depth, before = block, b"", 0, b""
             yield from _events_in(_parsed(whole.strip().rstrip(b",")))
     yield from _events_in([*scrapes.progress()])
 
@@ -239,14 +262,26 @@ def _of_log(lines: Iterable[bytes], *, is_last: bool) -> Iterator[dict[str, Any]
                 yield from _events_in(parsed)
 
 
+def _unwrapped(line: bytes) -> bytes:
+    """Return the line that a collector of logs keeps as a field of an object; other lines as they are."""
+    field = _WRAPPED.match(line)
+    kept = _parsed(line) if field else None
+    return f"{kept[field[1].decode()]}\n".encode() if field and isinstance(kept, dict) else line
+
+
+def _before(line: bytes) -> bytes:
+    """Return a pattern of what precedes each line of a printed object, as its second has it, whatever the digits."""
+    return rb"\A" + re.sub(rb"\d+", rb"\\d+", re.escape(line.partition(b'  "')[0]))
+
+
 def _begun(line: bytes) -> bytes:
     """Return the part of a line with which an object begins; empty if none begins there."""
-    at = line.find(_MADE)
-    if at >= 0 and not line.lstrip().startswith(b"{"):
-        return line[at + len(_MADE) :]
+    if not _BEGINS.match(line):
+        at = _OBJECT.search(line) if _PROGRESS in line or b"batchId" in line else None
+        return line[at.start() :].lstrip() if at else b""
     if line.endswith(b"}\n") and not any(one in line for one in _HAS):  # a line of a structured log
         return b""
-    return line if _BEGINS.match(line) and line.strip() != b"[" else b""
+    return line if line.strip() != b"[" else b""
 
 
 def _parsed(text: bytes) -> Any:  # noqa: ANN401 - what a file holds
@@ -256,7 +291,7 @@ def _parsed(text: bytes) -> Any:  # noqa: ANN401 - what a file holds
     except _BROKEN:
         pass
     try:
-        return ast.literal_eval(text.decode()) if text.startswith((b"{'", b"[{'")) else None
+        return ast.literal_eval(_NO_NUMBER.sub(b"None", text).decode()) if _PYTHON.match(text) else None
     except _BROKEN:
         return None
 
@@ -272,13 +307,11 @@ def _events_in(one: Any) -> Iterator[dict[str, Any] | None]:  # noqa: ANN401 - w
         yield one if re.split(r"[.$]", one["Event"])[-1] in USEFUL else None
     elif (samples := samples_of(one)) is not None:
         yield from _events_in([*samples])
-    elif "batchId" in one and "timestamp" in one:
+    elif "timestamp" in one and ("batchId" in one or "numInputRows" in one):  # Spark 2.2 has no batchId
         yield {"Event": PROGRESS, "progress": one}
     elif "progress" in one:  # as a listener receives it
         told = _parsed(one["progress"].encode()) if isinstance(one["progress"], str) else one["progress"]
         yield from _events_in(told)
-    elif isinstance(text := one.get("msg"), str) and _MADE.decode() in text:  # a structured log of Spark 4
-        yield from _events_in(_parsed(text.partition(_MADE.decode())[2].encode()))
 
 
 class Scrapes:

@@ -21,6 +21,7 @@ _ROLLING = re.compile(r"events_(\d+)_")
 _LZ4, _SNAPPY = b"LZ4Block", b"\x82SNAPPY\x00"
 _LZ4_HEAD, _SNAPPY_HEAD = struct.Struct("<8sBiii"), struct.Struct(">8sii")
 _LZ4_PLAIN = 0x10
+_MAGIC = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zstd"}  # with which a file begins, whatever its name
 _PIECE = 1 << 16  # bytes: at the end of a file that is still written, an incomplete piece is lost
 _PIECE_GROWING = 1 << 8  # bytes of a followed file: an incomplete piece waits for the next event
 _MOST = 1 << 28  # largest block that a header may announce, bytes
@@ -118,7 +119,7 @@ class Growing(io.RawIOBase):
 
 
 def opened(file: Path, live: io.RawIOBase | None = None) -> io.BufferedReader:
-    """Open a file, and decompress it according to its name; `live` is the same file while it grows."""
+    """Open a file, and decompress it according to its first bytes or its name; `live` is the same file as it grows."""
     suffix = file.name.removesuffix(".compact").removesuffix(".inprogress")
     suffix = suffix[suffix.rfind(".") :] if "." in suffix else ""
     if suffix == ".lzf":
@@ -129,6 +130,8 @@ def opened(file: Path, live: io.RawIOBase | None = None) -> io.BufferedReader:
     if suffix == ".zstd" and live is not None:  # it takes the bytes there are
         return io.BufferedReader(_Blocks(_zstd(live, _PIECE_GROWING), live))
     raw: io.BufferedReader = file.open("rb") if live is None else io.BufferedReader(live)
+    if live is None:
+        suffix = _MAGIC.get(raw.peek(4)[:2], _MAGIC.get(raw.peek(4)[:4], suffix))
     if suffix == ".gz":
         return io.BufferedReader(gzip.GzipFile(fileobj=raw))
     blocks = {".zstd": lambda: _zstd(raw, _PIECE), ".lz4": lambda: _lz4(raw), ".snappy": lambda: _snappy(raw)}

@@ -95,7 +95,7 @@ class Headroom:
     neighbours_error_s: float | None = None
     agree: bool = True  # whether all batches show this cost as neighbours do; if not, rows follow something else
     keeps_up: bool = True  # whether it leaves no rows behind at the log's end, as far as its source reports
-    # whether batches have equally many rows and no source reports what they leave, so that the load may be higher
+    # whether batches have equally many rows, and leave some behind or no source reports it: the load may be higher
     may_be_held: bool = False
 
     @property
@@ -169,7 +169,7 @@ def headroom(batches: Sequence[SeenBatch], interval_s: float | None) -> Headroom
     busiest_s = float(np.median(series.now_s[rows >= np.quantile(rows, BUSIEST)]))
     known = replace(
         known,
-        may_be_held=None in left and float(np.mean(rows == rows.max())) >= _HELD,
+        may_be_held=_may_be_held(rows, left),
         behind=float(np.mean(as_seen > interval_s)),
         at_least=_least(rows, series.now_s, interval_s) if len(kept) >= _FEWEST else 0.0,
         overrun=outlasts(kept, interval_s),
@@ -277,6 +277,12 @@ def _dated(drift: Drift, batches: Sequence[SeenBatch], busiest_s: float, interva
 def _few(batches: int, slots: int) -> str:
     on = f" on {units.some(slots, 'slot')}" if slots else ""
     return f"it takes {_FEWEST} batches, and the log has {batches}{on}" if batches < _FEWEST else ""
+
+
+def _may_be_held(rows: Floats, left: Sequence[bool | None]) -> bool:
+    if left.count(True) >= _HELD * len(left):
+        return float(np.mean(_MOVED * rows >= rows.max())) >= _HELD
+    return None in left and float(np.mean(rows == rows.max())) >= _HELD
 
 
 def _too_little(rows: Floats, left: Sequence[bool | None], slots: int) -> str:

@@ -21,7 +21,7 @@ from workbench import bounds, units
 from workbench.checks import whole
 from workbench.errors import WorkbenchError
 from workbench.observing.deployment import LATE_S, slot_memory_mb, trigger_interval
-from workbench.observing.events import PROGRESS, SCRAPED, follow_events, read_events
+from workbench.observing.events import PROGRESS, SCRAPED, follow_events, latest_in_time, read_events
 from workbench.observing.running_query import (
     KEPT_BLOCKS,
     Block,
@@ -75,6 +75,9 @@ def read_log(
     """
     reading = _Reading(READ)
     reading.take_all(read_events(path))
+    if reading.out_of_order:
+        reading = _Reading(READ)
+        reading.take_all(latest_in_time(read_events(path), READ))
     if progress is not None:
         if any(one.triggers for one in reading.queries.values()):
             raise WorkbenchError(
@@ -131,6 +134,7 @@ class _Seen:
     open_block: list[tuple[BatchLog, int]] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
     last: tuple[float, float] | None = None  # start and end of the last recorded batch of this run
+    number: int = -1  # of the last recorded batch
     run_id: str | None = None
     fired: str | None = None  # the run with the latest trigger
     idle: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT))  # times of triggers that found nothing
@@ -166,6 +170,7 @@ class _Reading:
     cores: list[tuple[float, Counter[int]]] = field(default_factory=list)  # executors by cores, each from a time on
     sizes: dict[int, int] = field(default_factory=dict)  # number of executors by their cores
     broken: int = 0
+    out_of_order: bool = False  # whether progress events go back to a batch that was before, and no others are there
     properties: dict[str, str] = field(default_factory=dict)
     application: str = ""
     began_s: float | None = None  # of an application without queries so far
@@ -204,6 +209,7 @@ class _Reading:
         elif kind == PROGRESS:
             told = event["progress"]
             whole_one = complete(json.loads(told) if isinstance(told, str) else told)
+            whole_one.setdefault("batchId", self._of(str(whole_one["id"])).triggers)  # as of Spark 2.2
             committed = self.events.take(event | {"progress": whole_one})
             self._progressed(whole_one, committed)
         else:
@@ -219,6 +225,10 @@ class _Reading:
         asked = event.get("timestamp")
         seen.asked_s = self.began_s or (seconds_of(asked) if isinstance(asked, str) else None)
         self.began_s = None  # the start of the application counts for its first query
+
+    @property
+    def left_out(self) -> str:
+        return f"{units.some(self.broken, 'event')} of another form than Spark writes"
 
     @property
     def task_cpus(self) -> int:
@@ -263,7 +273,9 @@ class _Reading:
         self._fired(seen, run, start_s, found=bool(rows))
         last = seen.last if run == seen.run_id and seen.last is not None and seen.last[0] <= start_s else None
         ended_s = start_s + max(0.0, min(duration_s, _MOST_S))
-        seen.last = (start_s, ended_s)
+        goes_back = seen.last is not None and start_s < seen.last[0] and number <= seen.number
+        self.out_of_order |= goes_back and not self.properties
+        seen.last, seen.number = (start_s, ended_s), number
         if rows and (run, number) in seen.known:  # given twice
             return
         if rows and not (0 < duration_s < _MOST_S and rows < _MOST_ROWS):
@@ -348,9 +360,10 @@ class _Reading:
         found = [one for one in there if wanted is None or wanted in (one.name, one.query_id)]
         names = ", ".join(f"{one.name} ({one.query_id})" if one.name else one.query_id for one in there) or "none"
         if not found:
+            broken = f", but {self.left_out}" if self.broken else ""
             raise WorkbenchError(
-                f"The log {path} has no batches of {'a streaming query' if wanted is None else repr(wanted)}; queries "
-                f"with some are: {names}. Give the log of the driver that runs the query."
+                f"The log {path} has no batches of {'a streaming query' if wanted is None else repr(wanted)}{broken}; "
+                f"queries with some are: {names}. Give the log of the driver that runs the query."
             )
         if len(found) > 1:
             raise WorkbenchError(
@@ -388,7 +401,7 @@ class _Reading:
         settings = {"master": "spark.master", "shuffle partitions": "spark.sql.shuffle.partitions"}
         told = {name: shown(self.properties[key]) for name, key in settings.items() if key in self.properties}
         if self.broken:
-            told["left out"] = f"{units.some(self.broken, 'event')} of another form than Spark writes"
+            told["left out"] = self.left_out
         if queries > 1:
             told["others"] = f"{queries} queries share the slots, which are all taken for this one's"
         blocks = [block for block in seen.blocks if block.slots == slots]
@@ -421,11 +434,13 @@ def complete(progress: Any) -> dict[str, Any]:  # noqa: ANN401 - of a log
     """Complete a progress event with all fields that are read, where its writer left some out."""
     told: dict[str, Any] = {**progress}
     lasted = told.get("durationMs") or {}
-    if "triggerExecution" not in lasted and "batchDuration" in told:
-        lasted = {**lasted, "triggerExecution": told["batchDuration"]}
+    rows = told.get("numInputRows")
+    if "triggerExecution" not in lasted:  # Spark's rate is of that time
+        rate = float(told.get("processedRowsPerSecond") or math.inf)
+        lasted = {**lasted, "triggerExecution": told.get("batchDuration") or 1000 * float(rows or 0) / rate}
     told["durationMs"] = lasted
-    if not told.get("sources") and "numInputRows" in told:
-        told["sources"] = [{"description": "", "numInputRows": told["numInputRows"]}]
+    if rows is not None and not any("numInputRows" in source for source in told.get("sources") or ()):
+        told["sources"] = [{**next(iter(told.get("sources") or ()), {"description": ""}), "numInputRows": rows}]
     told.setdefault("id", told.get("name") or "query")
     return told
 

@@ -22,7 +22,7 @@ from workbench.observing.state import StateSeen
 from workbench.testbed.spark import BatchLog, SourceCost, executor_paces, is_topic, operator_edges, operator_metrics
 
 _WAITED = 0.05  # share of the triggers that waited; up to it, none waits for a clock
-_PAUSE_S = 30.0  # between two runs: a restart takes less
+_PAUSE_S, _PAUSED = 30.0, 0.05  # between two runs: a restart takes less, or little of the time
 _FULL = 0.9  # of the rows of the largest batch; a batch of more is full
 KEPT_BLOCKS = 60
 _PEAK = 0.99  # quantile of the rates
@@ -179,8 +179,8 @@ class RunningQuery:
     def ends(self) -> bool:
         """Whether runs take the available rows and end (``availableNow``, ``once``), to be started again later."""
         pauses = [after.begun_s - before.ended_s for before, after in pairwise(self.runs)]
-        paused = all(run.finished for run in self.runs) or median(pauses or [0.0]) > _PAUSE_S
-        return bool(self.runs) and self.at_once and paused
+        paused = median(pauses or [0.0]) > _PAUSE_S and sum(pauses) > _PAUSED * (self.ended_s - self.runs[0].begun_s)
+        return bool(self.runs) and self.at_once and (all(run.finished for run in self.runs) or paused)
 
     @property
     def slots(self) -> int:
@@ -262,6 +262,7 @@ def load_of(batches: Sequence[SeenBatch], interval_s: float) -> Load:
     since = np.array([interval_s if batch.idle_s >= interval_s else batch.since_s for batch in batches])
     begun = np.array([batch.start_s for batch in batches])
     same = np.diff([batch.start for batch in batches], prepend=0) == 0
+    same &= np.diff(begun, prepend=begun[0]) >= 0  # unless the clock was set back
     scraped = np.array([batch.scraped for batch in batches])
     whole = np.where(same & ~scraped, np.diff(begun, prepend=begun[0]), since)  # with triggers that found nothing
     passed_s = float(whole[same].sum())

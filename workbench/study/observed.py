@@ -224,7 +224,8 @@ def shown_interval(running: RunningQuery, ending: EndingRuns | None, given_s: fl
     if running.batches and not running.at_once:
         raise WorkbenchError(
             f"The log does not show the trigger interval of {running.name}: its batches waited, but for no clock, or "
-            "several intervals would leave the same log. Give the interval, in seconds.",
+            "several intervals would leave the same log. Give the interval, or the longest batch that you accept, in "
+            "seconds.",
             settings=("interval_s",),
         )
     return None

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
-from written_logs import BEGUN, TRUE, a_day, events, executor, progress_of, written
+from written_logs import BEGUN, TRUE, a_day, events, executor, progress, progress_of, written
 
 from workbench.advice import Advice
 from workbench.answers.observed import answer
@@ -74,6 +75,53 @@ def test_a_log_of_files_is_not_said_to_read_a_topic(tmp_path):
     measured = as_measurement(found.running, found.headroom)
     assert measured.estimate.observation.source_partitions == 3
     assert not [check for check in checks(measured) if "topic" in f"{check.question}{check.finding}{check.advice}"]
+
+
+def test_a_cap_is_named_by_the_options_of_the_source(tmp_path):
+    log = list(events(np.minimum(0.5 * TRUE, a_day(0.6 * TRUE))))
+    for told in progress_of(log):
+        full = told["sources"][0]["numInputRows"] > 0.99 * TRUE
+        told["sources"][0]["metrics"] = {"numFilesOutstanding": "9" if full else "0"}
+    for source, options in (("KafkaV2[x]", "maxOffsetsPerTrigger"), ("DeltaSource[x]", "maxFilesPerTrigger")):
+        for told in progress_of(log):
+            told["sources"][0]["description"] = source
+        said = answer(observe(written(tmp_path / "log", log)), 0.0)
+        assert f"the cap on its batches ({options}" in said.headline
+        assert f"Raise {options}" in str([*said.cautions.values()])
+
+
+def test_runs_that_end_have_no_peak_that_they_are_behind(tmp_path):
+    """Full batches follow each other, and take what they can: that is no load."""
+    told = []
+    for run in range(3):
+        at_s = BEGUN + 86_400.0 * run
+        for number in range(20):
+            told.append(progress(20 * run + number, 50_000, at_s, batch_s=4.0, run=f"r-{run}")["progress"])
+            at_s += 4.004
+    said = answer(observe(written(tmp_path / "nightly", told)), 600.0)
+    facts = {fact.name: fact.text for fact in said.rows[0]}
+    assert facts["Head-room"] == "its runs end"
+    assert not facts["Peak"] + facts["Left at the peak"] + facts["Catches up after 10 min down"]
+    assert "never" not in " ".join([said.headline, *said.details])
+
+
+def test_a_log_whose_batches_are_all_of_the_start_promises_nothing(tmp_path):
+    said = answer(observe(written(tmp_path / "log", progress_of(events(a_day(0.5 * TRUE, batches=4))))), 0.0)
+    facts = {fact.name: fact.text for fact in said.rows[0]}
+    assert not facts["Peak"]
+    assert "--interval" not in said.headline
+    assert said.about["batches read"] == "0"
+
+
+def test_a_state_that_is_not_in_rocksdb_is_not_advised_to_set_it(tmp_path):
+    told = progress_of(events(a_day(0.5 * TRUE)))
+    loaded = {"loadedMapCacheHitCount": 65, "loadedMapCacheMissCount": 35}
+    for custom, named in ((loaded, False), (loaded | {"rocksdbCommitCompactLatency": 0}, True)):
+        kept = {"operatorName": "dedupe", "numShufflePartitions": 4, "commitTimeMs": 4_000, "customMetrics": custom}
+        log = written(tmp_path / "log", [one | {"stateOperators": [kept]} for one in told])
+        said = answer(observe(log, slots=4), 0.0).cautions
+        assert len(said) == 2
+        assert ("rocksdb" in str([*said.values()])) is named
 
 
 def test_a_longer_restart_keeps_up_less_and_static_does_not_mind():

@@ -1,5 +1,6 @@
 """Event logs in every form that Spark leaves."""
 
+import gzip
 import json
 import re
 import struct
@@ -55,6 +56,14 @@ def test_every_codec_gives_the_same_events(tmp_path, suffix):
     assert len(read_log(log).batches) == 75
 
 
+@pytest.mark.parametrize("name", ["driver.log", "events.zst"])
+@pytest.mark.parametrize("packed", [gzip.compress, zstd])
+def test_what_is_compressed_is_read_whatever_its_name(tmp_path, half, name, packed):
+    log = tmp_path / name
+    log.write_bytes(packed(half.read_bytes()))
+    assert len(read_log(log).batches) == 115
+
+
 def test_every_frame_of_a_log_is_read(tmp_path):
     """As where Spark flushes after every job and query."""
     log, data = tmp_path / "app-1.zstd", b"".join(map(zstd, TEXT.splitlines(keepends=True)))
@@ -97,6 +106,7 @@ def test_a_rolling_log_is_read_in_the_order_of_its_numbers(tmp_path):
         ("log", b"time,rate\n1,2\n", "holds no event of Spark, and no progress of a query: it begins with 'time,rate"),
         ("log", b"[1]\n", "holds no event of Spark, and no progress of a query: it begins with '[1]"),
         ("scraped", b'up{job="spark"} 1 1780000000\n' * 3, "holds no event of Spark"),
+        ("log", '{"id": 1}\n'.encode("utf-16"), "is in UTF-16. Save it as UTF-8"),
         ("log.lzf", b"x", "is compressed with lzf, which the workbench does not read"),
         ("log.lz4", b"x" * 40, "cannot be read: it is not in lz4's blocks"),
         ("log.snappy", b"x" * 40, "cannot be read: it is not in snappy's blocks"),

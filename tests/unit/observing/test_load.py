@@ -127,3 +127,9 @@ def test_no_plan_where_the_driver_takes_the_batch_is_not_to_be_mended_by_more_bu
     assert found.headroom.rate is not None
     assert "the driver takes almost all of it" in found.unplanned
     assert "Explore more budgets" not in found.unplanned
+
+
+def test_a_clock_that_is_set_back_leaves_the_load_as_it_is():
+    usual = [batch(2.0 * place, 1.0, 1000) for place in range(100)]
+    back = [replace(one, start_s=one.start_s - 3600.0 * (one.start_s >= 100.0)) for one in usual]
+    assert load_of(back, 2.0).mean_rate == pytest.approx(load_of(usual, 2.0).mean_rate, rel=0.02)

@@ -58,3 +58,32 @@ def test_a_file_of_progress_events_that_is_still_written_is_read_as_far_as_it_is
     seen = read_log(log, progress=lines)
     assert len(seen.batches) == 114
     assert seen.facts["left out"].startswith("1 event")
+
+
+def with_rate(one):
+    """What a listener may keep of a batch: Spark's rate is that of its rows over the time from trigger to commit."""
+    (source,) = one["sources"]
+    rows, seconds = source["numInputRows"], one["durationMs"]["triggerExecution"] / 1000
+    kept = {name: one[name] for name in ("name", "timestamp", "batchId")}
+    return kept | {"numInputRows": rows, "processedRowsPerSecond": rows / seconds}
+
+
+def with_topic(one):
+    """The rows of all sources, and of each its description alone."""
+    (source,) = one["sources"]
+    return one | {"numInputRows": source["numInputRows"], "sources": [{"description": source["description"]}]}
+
+
+@pytest.mark.parametrize("kept", [with_rate, with_topic])
+def test_what_a_listener_left_out_follows_from_what_it_kept(tmp_path, kept):
+    told = progress_of(events(a_day(0.5 * TRUE)))
+    seen = read_log(written(tmp_path / "all", told))
+    given = read_log(written(tmp_path / "kept", map(kept, told)))
+    assert [batch.rows for batch in given.batches] == [batch.rows for batch in seen.batches]
+    assert [batch.batch_s for batch in given.batches] == pytest.approx([batch.batch_s for batch in seen.batches])
+
+
+def test_events_that_all_have_another_form_are_counted(tmp_path):
+    told = [one | {"timestamp": "yesterday"} for one in progress_of(events(a_day(0.5 * TRUE)))[:7]]
+    with pytest.raises(WorkbenchError, match=r"no batches .*, but 7 events of another form than Spark writes"):
+        read_log(written(tmp_path / "log", told))

@@ -79,7 +79,10 @@ def test_a_constant_load_gives_a_bound():
     assert found.at_least == pytest.approx(31_000, rel=0.05)
 
 
-@pytest.mark.parametrize(("left", "rows", "held"), [(None, 5_000, True), (False, 5_000, False), (None, 5_010, False)])
+@pytest.mark.parametrize(
+    ("left", "rows", "held"),
+    [(None, 5_000, True), (False, 5_000, False), (None, 5_010, False), (True, 5_000, True), (True, 5_010, True)],
+)
 def test_batches_that_are_all_alike_may_be_held_by_a_cap(left, rows, held):
     """Unless the source says that they left nothing, as Kafka does and files do not."""
     seen = queue(lambda *_: 0.16, batches=100)

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import math
+import re
 import tracemalloc
 
 import numpy as np
@@ -27,6 +29,29 @@ def structured(told):
     return "".join(json.dumps(line) + "\n" for line in lines)
 
 
+def of_container(told, *before):
+    """As runtimes of containers print the log of a driver: with something before each line."""
+    lines = driver_log(told).splitlines(keepends=True)
+    return "".join(before[place % len(before)] + line for place, line in enumerate(lines))
+
+
+def of_docker(told):
+    lines = driver_log(told).splitlines(keepends=True)
+    return "".join(json.dumps({"log": line, "stream": "stdout"}) + "\n" for line in lines)
+
+
+def of_version_2_2(told):
+    """Progress has had the number of its batch since Spark 2.3."""
+    old = [one | {"numInputRows": one["sources"][0]["numInputRows"]} for one in told]
+    return driver_log([{name: each for name, each in one.items() if name != "batchId"} for one in old])
+
+
+def in_python_2(told):
+    """Text and what is not a number, as Python 2 prints them."""
+    text = "".join(f"{one | {'inputRowsPerSecond': math.nan}!r}\n" for one in told)
+    return re.sub(r"(?<=[\[{ ])'", "u'", text)
+
+
 FORMS = {
     "json-lines": "".join(json.dumps(one) + "\n" for one in TOLD),
     "array": json.dumps(TOLD),
@@ -36,6 +61,20 @@ FORMS = {
     "of-python": "".join(f"{one!r}\n" for one in TOLD),
     "driver-log": driver_log(TOLD),
     "structured-driver-log": structured(TOLD),
+    "message-of-a-collector": structured(TOLD).replace('"msg": "', '"line": 7, "message": "26/01/31 INFO Progress: '),
+    "of-docker": of_docker(TOLD),
+    "of-docker-compose": of_container(TOLD, "driver-1  | "),
+    "of-kubernetes": of_container(TOLD, *(f"2026-01-31T06:24:2{at}.{7**at}Z stdout F " for at in range(5, 9))),
+    "in-a-comment": of_container(TOLD, "# "),
+    "of-version-2.2": of_version_2_2(TOLD),
+    "of-python-2": in_python_2(TOLD),
+    "behind-a-logger": "".join(f"26/01/31 INFO {{main}} Listener: {json.dumps(one)}\n{NOISE}" for one in TOLD),
+    "behind-a-word": "".join(f"{NOISE}Query made progress:{json.dumps(one)}\n" for one in TOLD),
+    "printed-behind-a-word": "".join(f"Progress => {json.dumps(one, indent=2)}\n" for one in TOLD),
+    "printed-by-python": "".join(f"progress {one!r}\n" for one in TOLD),
+    "with-a-mark-of-utf-8": "\ufeff" + json.dumps(TOLD),
+    "newest-first": "".join(json.dumps(one) + "\n" for one in reversed(TOLD)),
+    "written-by-several": "".join(json.dumps(one) + "\n" for part in range(4) for one in TOLD[part::4]),
 }
 
 
@@ -45,6 +84,8 @@ def test_every_form_gives_the_same_batches(tmp_path, form):
     log.write_text(FORMS[form])
     seen = read_log(log)
     assert (len(seen.batches), seen.triggers, seen.name, seen.slots) == (35, 40, "orders", 0)
+    assert [batch.number for batch in seen.batches] == list(range(5, 40))
+    assert seen.interval_s == 2.0
     assert "left out" not in seen.facts
 
 
@@ -131,6 +172,10 @@ def test_runs_that_end_are_told_from_restarts(tmp_path):
     restarted = read_log(written(tmp_path / "restarted", runs_of(5.0)))
     assert restarted.at_once
     assert not restarted.ends
+    # it stands still for 4 % of the time
+    deployed = read_log(written(tmp_path / "deployed", runs_of(60.0, batches=400)))
+    assert deployed.at_once
+    assert not deployed.ends
     assert not read_log(written(tmp_path / "day", TOLD)).at_once
 
 
