@@ -1,5 +1,3 @@
-"""Checks of values: what passes comes back as a number, and what does not is named with what is allowed."""
-
 import math
 from fractions import Fraction
 

@@ -1,5 +1,3 @@
-"""Numbers in text."""
-
 import math
 
 import pytest

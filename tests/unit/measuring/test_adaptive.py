@@ -66,7 +66,7 @@ def test_a_rate_that_failed_while_code_was_cold_is_asked_again_and_with_warm_cod
     assert AdaptiveSchedule().conclude(history, 2.0).high == GRID.rate(705)
 
 
-def test_contradicting_rates_are_probed_again_and_the_majority_of_three_decides():
+def test_contradicting_rates_are_probed_again_the_majority_decides_and_firm_ones_widen_the_bracket():
     history = history_of((700, "overloaded"), (702, "sustained"))
     assert asked(history) == 700
     history.append(scripted(GRID.rate(700), "overloaded"))
@@ -78,9 +78,6 @@ def test_contradicting_rates_are_probed_again_and_the_majority_of_three_decides(
     assert found.low == GRID.rate(702)
     assert found.high == math.inf
     assert found.contradictions == (GRID.rate(700),)
-
-
-def test_firm_contradictions_widen_the_bracket():
     twice = [(k, v) for k, v in ((699, "sustained"), (700, "overloaded"), (702, "sustained"), (703, "overloaded"))] * 2
     found = AdaptiveSchedule().conclude(history_of(*twice), 2.0)
     assert (found.low, found.high) == (GRID.rate(699), GRID.rate(703))

@@ -17,7 +17,7 @@ def samples(operator, records, cost):
     return [TaskSample(operator, float(x), cost(x)) for x in records]
 
 
-def test_exact_line_is_found_per_operator():
+def test_exact_line_is_found_per_operator_and_three_levels_of_two_percent_each_are_needed():
     data = samples("scan", [100, 200, 400], lambda x: 0.5 + 0.01 * x) + samples("join", [10, 20, 30], lambda x: 0.1 * x)
     scan, join = fit_costs(data)
     assert (scan.operator, join.operator) == ("scan", "join")
@@ -25,9 +25,6 @@ def test_exact_line_is_found_per_operator():
     assert scan.per_record_error == pytest.approx(0, abs=1e-9)
     assert (scan.records_low, scan.records_high, scan.samples, scan.levels) == (100, 400, 3, 3)
     assert (join.fixed_s, join.per_record_s) == (pytest.approx(0, abs=1e-12), pytest.approx(0.1))
-
-
-def test_three_levels_of_two_percent_each_are_needed():
     (cost,) = fit_costs(samples("scan", [100, 101, 200, 201, 202], lambda x: 0.5 + 0.01 * x))
     assert (cost.fixed_s, cost.per_record_s, cost.per_record_error) == (None, None, None)
     assert (cost.levels, cost.samples) == (2, 5)
@@ -39,15 +36,12 @@ def test_three_levels_of_two_percent_each_are_needed():
     assert count_levels([0, 0, 1]) == 2
 
 
-def test_costs_are_never_negative():
+def test_costs_are_never_negative_and_their_error_is_the_textbook_one():
     (below,) = fit_costs(samples("o", [1, 2, 3], lambda x: x - 0.9))
     assert below.fixed_s == 0.0
     assert below.per_record_s == pytest.approx((0.1 + 2 * 1.1 + 3 * 2.1) / 14)
     (falling,) = fit_costs(samples("o", [1, 2, 3], lambda x: 4 - x))
     assert (falling.fixed_s, falling.per_record_s) == (pytest.approx(2.0), 0.0)
-
-
-def test_error_is_the_textbook_one():
     from scipy.stats import linregress
 
     rng = random.Random(7)
@@ -91,7 +85,7 @@ def disturbed(share):
     return replace(estimate(100.0, 100.0), probes=tuple(Probe(1, "probe", 100.0, 1, one) for one in seen))
 
 
-def test_neighbours_of_this_deployment_may_meet_the_next_one_or_not():
+def test_neighbours_of_this_deployment_may_meet_the_next_one_or_not_and_the_bracket_lies_within():
     quiet, noisy = (mst_interval(disturbed(share)) for share in (0.0, 0.2))
     assert quiet == mst_interval(estimate(100.0, 100.0))
     assert disturbance_of(disturbed(0.08)) == pytest.approx(0.04)
@@ -100,9 +94,6 @@ def test_neighbours_of_this_deployment_may_meet_the_next_one_or_not():
     assert disturbance_of(replace(estimate(1.0, 1.0), probes=3 * (Probe(1, "probe", 1.0, 1, always),))) < 1e-9
     assert math.log(noisy.high / 100) == pytest.approx(math.hypot(0.05, 0.05) / 0.05 * math.log(quiet.high / 100))
     assert noisy.low * noisy.high == pytest.approx(100.0**2)
-
-
-def test_the_bracket_widens_it_and_lies_within():
     narrow, wide = mst_interval(estimate(100.0, 101.0)), mst_interval(estimate(90.0, 112.0))
     assert wide.low < narrow.low < 90
     assert narrow.high < wide.high

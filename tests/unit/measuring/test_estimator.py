@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from cold_driver import ColdRun
+from refusals import refusals
 from simulated_run import SimulatedRun, bracket_of, estimate
 
 from workbench.defaults import PATIENCE_S
@@ -105,16 +106,11 @@ def test_source_limit_is_not_the_querys_mst_and_a_source_bound_probe_never_count
     assert (result.low, result.high, result.limit) == (GRID.rate(GRID.below(6000.0)), math.inf, "source")
 
 
-@pytest.mark.parametrize(
-    ("limit", "lowest", "message"),
-    [
-        (0.0, None, r"it could serve 0\.0\. Use a longer trigger interval or more slots"),
-        (100.0, 1000.0, r"source alone releases too little .* lower min_rate "),
-    ],
+test_a_source_too_slow_for_any_probe_is_refused = refusals(
+    lambda limit, lowest: estimate(SimulatedRun(source_limit=limit), min_rate=lowest),
+    (0.0, None, r"it could serve 0\.0\. Use a longer trigger interval or more slots"),
+    (100.0, 1000.0, r"source alone releases too little .* lower min_rate "),
 )
-def test_a_source_too_slow_for_any_probe_is_refused(limit, lowest, message):
-    with pytest.raises(WorkbenchError, match=message):
-        estimate(SimulatedRun(source_limit=limit), min_rate=lowest)
 
 
 def test_on_probe_comes_before_the_probe_is_used():
@@ -194,16 +190,13 @@ def test_some_of_the_resumed_estimates_repeated_probes():
     assert sum(any(probe.attempt > 1 for probe in estimate(noisy(seed)).probes) for seed in range(40)) >= 10
 
 
-def test_warm_up_that_does_not_become_steady_ends_at_its_cap():
+def test_warm_up_that_is_not_steady_ends_at_its_cap_and_a_resumed_estimate_is_as_warm():
     run = SimulatedRun(warm_rows=lambda n: 200 * n)
     result = estimate(run, warmup_cap_s=60.0)
     assert result.probes[0].seconds == pytest.approx(60.0)
     assert estimate(SimulatedRun(), warmup_min_s=100.0).probes[0].seconds == pytest.approx(100.0)
     assert (result.probes[0].steady, result.steady) == (False, False)
     assert (result.low, result.high) == bracket_of(SimulatedRun())
-
-
-def test_a_resumed_estimate_is_as_warm_as_the_one_that_was_interrupted():
     short = {"warmup_min_s": 10.0, "warmup_cap_s": 10.0}
     probes = []
     estimate(SimulatedRun(warm_rows=lambda _n: 100), on_probe=probes.append, **short)
@@ -224,7 +217,7 @@ def test_an_estimate_without_a_sustained_rate_gets_as_much_time_again():
 
 def test_noise_seeds_contain_the_truth():
     rate_hits = time_hits = exhausted = 0
-    for seed in range(1000):
+    for seed in range(400):
         rng = random.Random(seed)
         run = SimulatedRun(noise=lambda _run, rng=rng: rng.gauss(1, 0.02))
         result = estimate(run)
@@ -233,8 +226,8 @@ def test_noise_seeds_contain_the_truth():
         time_hits += (
             batch_s(run, result.low) * 0.98 <= run.interval_s and run.interval_s <= batch_s(run, result.high) * 1.02
         )
-    assert rate_hits >= 950
-    assert time_hits >= 950
+    assert rate_hits >= 380
+    assert time_hits >= 380
     assert exhausted == 0
 
 
@@ -299,24 +292,19 @@ def test_published_schedule_does_not_converge_at_a_rate_that_was_not_offered(pro
     assert result.exhausted
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"tolerance": 0.0}, r"tolerance is 0\.0; it must be above 0 and below 1\."),
-        ({"success": 1.5}, r"success is 1\.5; it must be above 0 and at most 1"),
-        ({"schedule": "fast"}, r"schedule is 'fast'; allowed are adaptive, streambed"),
-        ({"max_probes": 0}, r"max_probes is 0; it must be a whole number of at least 1"),
-        ({"max_repeats": -1}, r"max_repeats is -1;"),
-        ({"max_rate": math.nan}, r"max_rate is nan; it must be a finite number above 0"),
-        ({"window_s": -1.0}, r"window_s is -1\.0; it must be"),
-        ({"warmup_min_s": 500.0}, r"warmup_min_s is 500\.0, above warmup_cap_s = 100\.0; raise the cap"),
-        ({"min_rate": 5.0, "max_rate": 4.0}, r"min_rate is 5\.0, above max_rate = 4\.0; raise max_rate"),
-        ({"schedule": "streambed", "max_rate": 4.0}, r"min_rate is None and max_rate 4\.0\. Leave them"),
-    ],
+test_settings_are_checked = refusals(
+    lambda fields: CapacityEstimator(**fields),
+    ({"tolerance": 0.0}, r"tolerance is 0\.0; it must be above 0 and below 1\."),
+    ({"success": 1.5}, r"success is 1\.5; it must be above 0 and at most 1"),
+    ({"schedule": "fast"}, r"schedule is 'fast'; allowed are adaptive, streambed"),
+    ({"max_probes": 0}, r"max_probes is 0; it must be a whole number of at least 1"),
+    ({"max_repeats": -1}, r"max_repeats is -1;"),
+    ({"max_rate": math.nan}, r"max_rate is nan; it must be a finite number above 0"),
+    ({"window_s": -1.0}, r"window_s is -1\.0; it must be"),
+    ({"warmup_min_s": 500.0}, r"warmup_min_s is 500\.0, above warmup_cap_s = 100\.0; raise the cap"),
+    ({"min_rate": 5.0, "max_rate": 4.0}, r"min_rate is 5\.0, above max_rate = 4\.0; raise max_rate"),
+    ({"schedule": "streambed", "max_rate": 4.0}, r"min_rate is None and max_rate 4\.0\. Leave them"),
 )
-def test_settings_are_checked(fields, message):
-    with pytest.raises(WorkbenchError, match=message):
-        CapacityEstimator(**fields)
 
 
 def beside_neighbour(there, **fields):
@@ -350,15 +338,12 @@ def test_what_is_always_there_is_the_machine():
     assert not result.exhausted
 
 
-def test_a_neighbour_of_three_probes_is_outlasted():
+def test_a_neighbour_of_three_probes_is_outlasted_and_after_a_disturbed_one_it_waits_for_it_to_leave():
     # The estimate is as if it had never been there.
     result = estimate(beside_neighbour(lambda run: 1 < len(run.commands) <= 4), max_repeats=3)
     assert (result.low, result.high) == bracket_of(SimulatedRun())
     assert not result.disturbed
     assert [probe.answered("disturbed") for probe in result.probes[1:]].count(True) == 3
-
-
-def test_after_a_disturbed_probe_it_waits_for_the_neighbour_to_leave():
     run = beside_neighbour(lambda run: not run.waits, wait_s=8.0)
     result = estimate(run)
     assert run.waits == [PATIENCE_S]

@@ -58,7 +58,9 @@ def test_a_front_is_led_by_the_plan_that_sustains_most():
     assert caps(given, thresholds=CostVector()).best == everything.best
 
 
-def test_out_of_time_the_plan_of_the_tuning_is_kept(monkeypatch):
+def test_out_of_time_the_plan_of_the_tuning_is_kept_and_without_a_plan_within_thresholds_none(monkeypatch):
+    found = caps(problem(0), thresholds=CostVector(0, 0, 0))
+    assert (found.best, found.count, found.exhausted) == (None, 0, True)
     given = example_b((4, 6, 5, 8, 1), 4, 6)
     tuned = tune(given)
 
@@ -68,11 +70,6 @@ def test_out_of_time_the_plan_of_the_tuning_is_kept(monkeypatch):
 
     monkeypatch.setattr(_caps, "search", slow)
     assert caps(given).best.cost == tuned.plan.cost
-
-
-def test_thresholds_within_which_there_is_no_plan_leave_none():
-    found = caps(problem(0), thresholds=CostVector(0, 0, 0))
-    assert (found.best, found.count, found.exhausted) == (None, 0, True)
 
 
 SCALES = [{"0": 2, "1": 3, "2": 4, "3": 5, "4": 1}, {"0": 4, "1": 6, "2": 5, "3": 8, "4": 1}]

@@ -1,5 +1,3 @@
-"""Placement problems from files, measurements and plans."""
-
 import json
 import math
 from dataclasses import replace
@@ -21,7 +19,7 @@ from workbench.study import Study, run_study, write_planned
 from workbench.testbed import FluidTestbed
 
 
-def test_a_problem_file_is_the_problem_it_describes(tmp_path):
+def test_a_problem_file_is_the_problem_it_describes_scaled_to_another_rate_and_cluster(tmp_path):
     given = read_placement_input(written(tmp_path, PROBLEM))
     problem = given.problem
     assert problem.operators == ("A", "B", "C")
@@ -30,24 +28,18 @@ def test_a_problem_file_is_the_problem_it_describes(tmp_path):
     assert problem.edges == ((0, 1, "shuffle"), (1, 2, "shuffle"))
     assert (given.rate, given.worker.cpus, given.worker.io_bytes_per_s) == (100, 2, math.inf)
     assert tuple(problem.cost([[1, 1], [2, 1], [0, 1]])) == pytest.approx((5 / 9, 1 / 3, 1 / 3))  # Example A
-
-
-def test_another_rate_and_cluster_scale_the_problem(tmp_path):
     given = read_placement_input(written(tmp_path, PROBLEM), rate=50, workers=6, slots=1, speeds=[2, 1, 1, 1, 1, 1])
     assert given.problem.cpu == (2, 3, 0.5)
     assert (given.problem.workers, given.problem.slots, given.problem.speeds[0]) == (6, 1, 2)
     assert given.rate == 50
 
 
-def test_yaml_is_read_as_well(tmp_path):
+def test_yaml_is_read_as_well_and_several_queries_are_one_graph(tmp_path):
     text = "workers: 1\nslots: 2\noperators:\n  map: {tasks: 2, cpu: 5e-1, io: 2e7}\n"
     problem = read_placement_input(written(tmp_path, text, "problem.yaml")).problem
     assert (problem.cpu, problem.io) == ((0.5,), (2e7,))
     with pytest.raises(WorkbenchError, match=r"nowhere.json cannot be read: No such file"):
         read_placement_input(tmp_path / "nowhere.json")
-
-
-def test_several_queries_are_one_graph(tmp_path):
     query = {key: PROBLEM[key] for key in ("operators", "edges")}
     given = read_placement_input(written(tmp_path, {"workers": 4, "slots": 3, "queries": {"x": query, "y": query}}))
     assert given.problem.operators == ("x.A", "x.B", "x.C", "y.A", "y.B", "y.C")

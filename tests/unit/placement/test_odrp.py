@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 from placement_oracle import flow_of
+from refusals import refusals
 
 from workbench.dataflow import Dataflow, OperatorProfile
 from workbench.errors import WorkbenchError
@@ -166,32 +167,24 @@ def test_when_time_is_up_the_plan_comes_with_its_gap():
     assert found.bound <= 1
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ({"weights": "speed"}, r"weights are 'speed'; use one of default, weighted, latency, or OdrpWeights"),
-        ({"most": 0}, r"replicas of 'source' is 0; it must be a whole number of at least 1"),
-        ({"fixed": {"sinc": 2}}, r"unknown operator 'sinc'; there are source, map, sink"),
-        ({"fixed": {"map": 9}}, r"need 11 slots at least, but 2 workers of 4 slots cannot hold more than 8; add"),
-        ({"congestion": 0.5}, r"congestion is 0\.5; give a finite number from 1 on"),
-        ({"link_delay_s": math.nan}, r"link_delay_s is nan; give a finite number from 0 on"),
-        ({"availability": 0}, r"availability is 0; give a probability above 0"),
-        ({"timeout_s": 0}, r"timeout_s is 0; give seconds above 0"),
-        ({"speeds": [1]}, "1 speed for 2 workers; give one for each"),
-    ],
+test_bad_input_is_named = refusals(
+    lambda more: odrp(CHAIN, profiles(CHAIN), RATE, 2, 4, **more),
+    ({"weights": "speed"}, r"weights are 'speed'; use one of default, weighted, latency, or OdrpWeights"),
+    ({"most": 0}, r"replicas of 'source' is 0; it must be a whole number of at least 1"),
+    ({"fixed": {"sinc": 2}}, r"unknown operator 'sinc'; there are source, map, sink"),
+    ({"fixed": {"map": 9}}, r"need 11 slots at least, but 2 workers of 4 slots cannot hold more than 8; add"),
+    ({"congestion": 0.5}, r"congestion is 0\.5; give a finite number from 1 on"),
+    ({"link_delay_s": math.nan}, r"link_delay_s is nan; give a finite number from 0 on"),
+    ({"availability": 0}, r"availability is 0; give a probability above 0"),
+    ({"timeout_s": 0}, r"timeout_s is 0; give seconds above 0"),
+    ({"speeds": [1]}, "1 speed for 2 workers; give one for each"),
 )
-def test_bad_input_is_named(more, message):
-    with pytest.raises(WorkbenchError, match=message):
-        odrp(CHAIN, profiles(CHAIN), RATE, 2, 4, **more)
 
 
-def test_edges_between_the_same_operators_are_one_in_the_programme():
+def test_edges_between_the_same_operators_are_one_and_what_is_too_large_or_lacks_profiles_is_refused():
     often = Dataflow("chain", CHAIN.operators, (*CHAIN.edges, *[CHAIN.edges[1]] * 20_000))
     found = odrp(often, profiles(CHAIN), RATE, 2, 4, fixed={"source": 1, "map": 2, "sink": 1})
     assert found.problem.parallelism == (1, 2, 1)
-
-
-def test_a_programme_that_is_too_large_missing_profiles_and_weights_of_nothing_are_refused():
     large = r"would have up to 1,[0-9,]+ variables; at most 100,000 are solved. Use fewer"
     with pytest.raises(WorkbenchError, match=large):
         odrp(CHAIN, profiles(CHAIN), RATE, 5_000, 8)

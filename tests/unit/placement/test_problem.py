@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import pytest
 from placement_oracle import example_a, flow_of
+from refusals import refusals
 
 from workbench.dataflow import OperatorProfile
 from workbench.errors import WorkbenchError
@@ -41,11 +42,13 @@ def test_example_a_costs_what_the_reference_says(counts, loads, costs):
     assert problem.link_loads.tolist() == pytest.approx([10 / 3, 2])
 
 
-def test_names_and_positions_make_the_same_problem():
+def test_names_and_positions_make_the_same_problem_whose_subtasks_are_listed_by_operator():
     named = PlacementProblem({"a": 2, "b": 1}, [("a", "b")], 2, 2, {"b": 1, "a": 2}, {"a": 0, "b": 0}, {"a": 1, "b": 0})
     assert named.operators == ("a", "b")
     assert named == small(cpu=(2, 1), operators=("a", "b"))
     assert replace(named, workers=3, speeds=None).operators == ("a", "b")
+    problem = PlacementProblem({"map": 2, "sink": 1}, [("map", "sink")], 2, 2, (1, 1), (0, 0), (1, 0))
+    assert problem.subtasks([(1, 1), (0, 1)]) == [Subtask("map", 0, 0), Subtask("map", 1, 1), Subtask("sink", 0, 1)]
 
 
 def test_forward_pairs_are_local_first_and_between_unequal_parallelisms_shuffled_with_a_warning():
@@ -64,22 +67,14 @@ def test_where_all_plans_are_alike_the_cost_is_zero_and_the_largest_sums_are_cos
     assert large.cost([(2, 0), (0, 1)]).cpu == pytest.approx(1)
 
 
-def test_loads_are_divided_by_the_speed_of_the_worker():
+def test_loads_are_divided_by_the_speed_of_the_worker_and_the_canonical_form_is_within_a_class():
     problem = small(parallelism=(2, 1), edges=[], speeds=(1, 2))
     assert problem.ideal[0] == 1
     assert problem.cost([(0, 2), (1, 0)]).cpu == 0  # one task at speed 1, two at speed 2
     assert problem.cost([(2, 0), (0, 1)]).cpu == 1
     assert problem.classes == ((1,), (0,))
-
-
-def test_canonical_form_orders_workers_within_their_class_only():
     problem = small(parallelism=(2, 1), workers=3, speeds=(1, 2, 1))
     assert problem.canonical([(0, 1, 1), (1, 0, 0)]).tolist() == [[1, 1, 0], [0, 0, 1]]
-
-
-def test_subtasks_are_listed_operator_by_operator():
-    problem = PlacementProblem({"map": 2, "sink": 1}, [("map", "sink")], 2, 2, (1, 1), (0, 0), (1, 0))
-    assert problem.subtasks([(1, 1), (0, 1)]) == [Subtask("map", 0, 0), Subtask("map", 1, 1), Subtask("sink", 0, 1)]
 
 
 FLOW = flow_of(
@@ -144,7 +139,7 @@ def test_a_dataflow_that_cannot_be_placed_says_what_is_missing(changes, message)
         PlacementProblem.from_dataflow(**{**arguments, **changes})
 
 
-def test_queries_placed_together_are_one_graph():
+def test_queries_placed_together_are_one_graph_in_which_no_operator_is_lost():
     one = small(operators=("map", "sink"), workers=3)
     both = PlacementProblem.together({"q1": one, "q2": small(parallelism=(1, 1), cpu=(5, 2), workers=3)})
     assert both.operators == ("q1.map", "q1.sink", "q2.0", "q2.1")
@@ -155,45 +150,37 @@ def test_queries_placed_together_are_one_graph():
         PlacementProblem.together({"q1": one, "q2": small()})
     with pytest.raises(WorkbenchError, match="no queries to place together"):
         PlacementProblem.together({})
-
-
-def test_no_operator_of_queries_placed_together_is_lost():
     one, other = (small(operators=(name, "d"), slots=4) for name in ("b.c", "c"))
     with pytest.raises(WorkbenchError, match=r"two queries are both named 'a\.b\.c' .* rename one of the queries"):
         PlacementProblem.together({"a": one, "a.b": other})
     assert PlacementProblem.together({"a": one, "b": other}).tasks == 6
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"operators": ("a", "a")}, "Two operators are named 'a'; give every operator a name of its own"),
-        ({"operators": ("a", "\ud800")}, r"operator name '\\ud800' has half a character"),
-        ({"parallelism": {}, "cpu": {}, "io": {}, "net": {}}, "has no operators; give at least one"),
-        ({"parallelism": (4, 1)}, "There are 5 tasks, but 2 workers of 2 slots cannot hold more than 4; add workers"),
-        ({"edges": [(0, 2)]}, r"Edge \(0, 2\) names the unknown operator 2; the operators are 0, 1"),
-        ({"edges": [(0, 1), (1, 0)]}, "The edges form a cycle among the operators 0, 1; a dataflow must be acyclic"),
-        ({"edges": [(0, 1, "hash")]}, "partitioning 'hash'; use one of shuffle, forward"),
-        ({"edges": [(0,)]}, r"Edge \(0,\) is not \(upstream, downstream\)"),
-        ({"cpu": (-1, 1)}, r"cpu load of operator '0' is -1; it must be a finite number of at least 0"),
-        ({"net": (1,)}, "net has 1 entries for 2 operators; give one for each"),
-        ({"net": {"0": 1}}, "net is given for 0; the operators are 0, 1"),
-        ({"workers": 0}, "workers is 0; it must be a whole number of at least 1"),
-        ({"workers": 10**5000}, "workers is a number of thousands of digits; it must be at most 100,000"),
-        ({"parallelism": 3}, "parallelism is 3; give a sequence of numbers"),
-        ({"cpu": 1.0}, "cpu is 1.0; give a sequence of numbers, one for each"),
-        ({"speeds": 2}, "speeds is 2; give a sequence of numbers"),
-        ({"edges": [(0, 1.5)]}, r"Edge \(0, 1.5\) names the unknown operator 1.5"),
-        ({"edges": [5]}, r"Edge 5 is not \(upstream, downstream\)"),
-        ({"cpu": (1.5e308, 1.5e308)}, "add up to more than a number can hold; give loads and speeds in other units"),
-        ({"speeds": (1e-310, 1)}, "add up to more than a number can hold"),
-        ({"speeds": (1,)}, "1 speed for 2 workers; give one for each"),
-        ({"speeds": (1, 0)}, "speed of worker 1 is 0; it must be a finite number above 0"),
-    ],
+test_bad_problems_are_refused_with_what_is_allowed = refusals(
+    lambda changes: small(**changes),
+    ({"operators": ("a", "a")}, "Two operators are named 'a'; give every operator a name of its own"),
+    ({"operators": ("a", "\ud800")}, r"operator name '\\ud800' has half a character"),
+    ({"parallelism": {}, "cpu": {}, "io": {}, "net": {}}, "has no operators; give at least one"),
+    ({"parallelism": (4, 1)}, "There are 5 tasks, but 2 workers of 2 slots cannot hold more than 4; add workers"),
+    ({"edges": [(0, 2)]}, r"Edge \(0, 2\) names the unknown operator 2; the operators are 0, 1"),
+    ({"edges": [(0, 1), (1, 0)]}, "The edges form a cycle among the operators 0, 1; a dataflow must be acyclic"),
+    ({"edges": [(0, 1, "hash")]}, "partitioning 'hash'; use one of shuffle, forward"),
+    ({"edges": [(0,)]}, r"Edge \(0,\) is not \(upstream, downstream\)"),
+    ({"cpu": (-1, 1)}, r"cpu load of operator '0' is -1; it must be a finite number of at least 0"),
+    ({"net": (1,)}, "net has 1 entries for 2 operators; give one for each"),
+    ({"net": {"0": 1}}, "net is given for 0; the operators are 0, 1"),
+    ({"workers": 0}, "workers is 0; it must be a whole number of at least 1"),
+    ({"workers": 10**5000}, "workers is a number of thousands of digits; it must be at most 100,000"),
+    ({"parallelism": 3}, "parallelism is 3; give a sequence of numbers"),
+    ({"cpu": 1.0}, "cpu is 1.0; give a sequence of numbers, one for each"),
+    ({"speeds": 2}, "speeds is 2; give a sequence of numbers"),
+    ({"edges": [(0, 1.5)]}, r"Edge \(0, 1.5\) names the unknown operator 1.5"),
+    ({"edges": [5]}, r"Edge 5 is not \(upstream, downstream\)"),
+    ({"cpu": (1.5e308, 1.5e308)}, "add up to more than a number can hold; give loads and speeds in other units"),
+    ({"speeds": (1e-310, 1)}, "add up to more than a number can hold"),
+    ({"speeds": (1,)}, "1 speed for 2 workers; give one for each"),
+    ({"speeds": (1, 0)}, "speed of worker 1 is 0; it must be a finite number above 0"),
 )
-def test_bad_problems_are_refused_with_what_is_allowed(changes, message):
-    with pytest.raises(WorkbenchError, match=message):
-        small(**changes)
 
 
 @pytest.mark.parametrize(
@@ -210,19 +197,14 @@ def test_another_parallelism_is_of_the_same_operators(parallelism, message):
         small().with_parallelism(parallelism)
 
 
-@pytest.mark.parametrize(
-    ("counts", "message"),
-    [
-        ([(1, 1)], r"The counts have shape \(1, 2\); a plan has shape \(2, 2\): operators, workers"),
-        ([(3, -1), (1, 0)], "negative or broken count"),
-        ([(1.5, 0.5), (1, 0)], "negative or broken count"),
-        ([(1, 0), (1, 0)], "places 1 task of operator '0'; it has 2"),
-        ([(2, 0), (1, 0)], "puts 3 tasks on worker 0, which has 2 slots"),
-    ],
+test_counts_that_are_no_plan_are_refused = refusals(
+    lambda counts: small().cost(counts),
+    ([(1, 1)], r"The counts have shape \(1, 2\); a plan has shape \(2, 2\): operators, workers"),
+    ([(3, -1), (1, 0)], "negative or broken count"),
+    ([(1.5, 0.5), (1, 0)], "negative or broken count"),
+    ([(1, 0), (1, 0)], "places 1 task of operator '0'; it has 2"),
+    ([(2, 0), (1, 0)], "puts 3 tasks on worker 0, which has 2 slots"),
 )
-def test_counts_that_are_no_plan_are_refused(counts, message):
-    with pytest.raises(WorkbenchError, match=message):
-        small().cost(counts)
 
 
 def test_a_threshold_is_any_number_from_zero_on():

@@ -145,9 +145,14 @@ def test_the_readme_s_study_runs_simulated_as_the_readme_says(monkeypatch, capsy
     assert cli.main(["plan", "study.yaml"]) == 0, capsys.readouterr().err
 
 
-def test_the_reference_names_every_command():
+def test_the_reference_names_every_command_and_the_demo_plans_three_rates_from_one_deployment():
     table = (DOCS / "reference.md").read_text().split("## Reports", 1)[0]
     assert set(re.findall(r"^\| `(\w+)", table, re.MULTILINE)) == set(commands_of(PARSER))
+    command = re.search(
+        r"^demo:.*?\$\(BIN\)/workbench plan (\S+)", (ROOT / "Makefile").read_text(), re.MULTILINE | re.DOTALL
+    )
+    study = read_study(ROOT / command[1])
+    assert (study.query, study.testbed, len(study.targets), study.shared) == ("nexmark:q5", "spark", 3, True)
 
 
 STUDY = f"{SIMULATED.replace(', 20000000', '')}most_runs: 3\nform: linear\n"
@@ -208,11 +213,3 @@ def test_the_lab_opens_for_root_too(tmp_path, user, allowed):
     shown = subprocess.run(dry, cwd=ROOT, env=ours, capture_output=True, text=True, check=True)
     (line,) = (line for line in shown.stdout.splitlines() if "jupyter lab" in line)
     assert ("--allow-root" in line) == allowed
-
-
-def test_the_demo_plans_three_rates_from_one_deployment():
-    command = re.search(
-        r"^demo:.*?\$\(BIN\)/workbench plan (\S+)", (ROOT / "Makefile").read_text(), re.MULTILINE | re.DOTALL
-    )
-    study = read_study(ROOT / command[1])
-    assert (study.query, study.testbed, len(study.targets), study.shared) == ("nexmark:q5", "spark", 3, True)

@@ -1,8 +1,8 @@
 import math
 
 import pytest
+from refusals import refusals
 
-from workbench.errors import WorkbenchError
 from workbench.scaling.autoscaler import (
     FLINK,
     JUSTIN,
@@ -85,20 +85,15 @@ def test_a_waiting_scale_down_is_forgotten_when_the_tasks_are_needed_again():
     assert limit_parallelism(settings, {"o": 10}, {"o": 14}, 30, waiting) == ({"o": 14}, {})
 
 
-@pytest.mark.parametrize(
-    ("fields", "text"),
-    [
-        ({"activation_s": -1}, "activation_s is -1; it must be a finite number of at least 0"),
-        ({"utilization_max": 1.5}, "utilization_max is 1.5; it must be a share from 0 to 1"),
-        ({"key_groups": 0}, "key_groups is 0; it must be a whole number of at least 1"),
-        ({"utilization_target": 0}, "utilization_target is 0; it must be a share above 0"),
-        ({"utilization_min": 0.8, "utilization_max": 0.4}, "utilization_min is 0.8, above utilization_max, 0.4"),
-        ({"catch_up_s": 0}, r"catch_up_s is 0; it must be above 0 \(inf for no limit\)"),
-        ({"scale_up_max_factor": math.nan}, "scale_up_max_factor is nan; it must be above 0"),
-        ({"min_parallelism": 0}, "min_parallelism is 0; it must be a whole number of at least 1"),
-        ({"min_parallelism": 4, "max_parallelism": 3}, "max_parallelism is 3; it must be a whole number of at least 4"),
-    ],
+test_bad_settings_are_named = refusals(
+    lambda fields: AutoscalerSettings(**fields),
+    ({"activation_s": -1}, "activation_s is -1; it must be a finite number of at least 0"),
+    ({"utilization_max": 1.5}, "utilization_max is 1.5; it must be a share from 0 to 1"),
+    ({"key_groups": 0}, "key_groups is 0; it must be a whole number of at least 1"),
+    ({"utilization_target": 0}, "utilization_target is 0; it must be a share above 0"),
+    ({"utilization_min": 0.8, "utilization_max": 0.4}, "utilization_min is 0.8, above utilization_max, 0.4"),
+    ({"catch_up_s": 0}, r"catch_up_s is 0; it must be above 0 \(inf for no limit\)"),
+    ({"scale_up_max_factor": math.nan}, "scale_up_max_factor is nan; it must be above 0"),
+    ({"min_parallelism": 0}, "min_parallelism is 0; it must be a whole number of at least 1"),
+    ({"min_parallelism": 4, "max_parallelism": 3}, "max_parallelism is 3; it must be a whole number of at least 4"),
 )
-def test_bad_settings_are_named(fields, text):
-    with pytest.raises(WorkbenchError, match=text):
-        AutoscalerSettings(**fields)

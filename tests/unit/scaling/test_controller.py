@@ -60,13 +60,10 @@ def test_no_other_split_serves_the_least_served_better(drawn):
     assert served(kept, need) == best
 
 
-def test_an_operator_of_unknown_need_keeps_its_tasks_and_no_number_takes_more_memory():
+def test_an_operator_of_unknown_need_keeps_its_tasks_and_needs_are_fractions_of_true_rates():
     assert controller(6).fitting({"a": 3, "b": 9}, {"b": 9.0}) == {"a": 3, "b": 3}
     assert controller(6).fitting({"a": 9, "b": 9}, {"b": 9.0}) == {"a": 5, "b": 1}
     assert controller(6).fitting({"a": 10**15, "b": 2.0}) == {"a": 5, "b": 1}
-
-
-def test_needs_are_fractions_of_true_rates():
     tasks = {"light": 2, "heavy": 3}
     assert needed_tasks(window(tasks, {"light": 0.05, "heavy": 0.25})) == pytest.approx({"light": 0.5, "heavy": 2.5})
     assert needed_tasks(window(tasks, {"light": 0.05, "heavy": 0.0})) == pytest.approx({"light": 0.5})

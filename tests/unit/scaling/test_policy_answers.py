@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from refusals import refusals
 from replayed import chain, compare
 
 from workbench.dataflow import OperatorProfile
@@ -29,26 +30,21 @@ class Says:
         return self.answer
 
 
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
-        (None, r"Policy Says decided None; decide must return a pair: first the tasks by operator, a Decision or None"),
-        ((ONE, 1, 2), r"Policy Says decided .*; decide must return a pair"),
-        ((7, None), r"Policy Says gave 7; tasks must be a mapping with one number for each of a, b\."),
-        (({"a": 1}, None), r"Policy Says gave \{'a': 1\}; tasks must be a mapping with one number for each of a, b"),
-        (({"a": 1, "b": 0}, None), "Policy Says gave operator 'b' 0 tasks; it needs a whole number of at least 1"),
-        (({"a": 1, "b": True}, None), "Policy Says gave operator 'b' True tasks"),
-        (({"a": 1, "b": 10**9}, None), r"Policy Says gave 1,000,000,001 tasks; a replay takes at most 100,000\."),
-        ((Decision(ONE, 5.0), None), "Policy Says gave managed_mb = 5.0; it must be a mapping of MB by operator"),
-        ((Decision(ONE, {"a": "much"}), None), "Policy Says gave operator 'a' 'much' MB of managed memory; it must be"),
-        ((Decision(ONE, {"a": math.nan}), None), "Policy Says gave operator 'a' nan MB"),
-        ((Decision(ONE, {"c": 1.0}), None), "Policy Says gave operator 'c' 1.0 MB .* for operators of a, b"),
-        ((Decision(ONE, None, 3), None), "Policy Says gave the placement 3; it must be a Cluster or None"),
-    ],
+test_an_answer_that_cannot_be_deployed_is_refused = refusals(
+    lambda answer: replay(LOAD, MODEL, Says(answer), ONE),
+    (None, r"Policy Says decided None; decide must return a pair: first the tasks by operator, a Decision or None"),
+    ((ONE, 1, 2), r"Policy Says decided .*; decide must return a pair"),
+    ((7, None), r"Policy Says gave 7; tasks must be a mapping with one number for each of a, b\."),
+    (({"a": 1}, None), r"Policy Says gave \{'a': 1\}; tasks must be a mapping with one number for each of a, b"),
+    (({"a": 1, "b": 0}, None), "Policy Says gave operator 'b' 0 tasks; it needs a whole number of at least 1"),
+    (({"a": 1, "b": True}, None), "Policy Says gave operator 'b' True tasks"),
+    (({"a": 1, "b": 10**9}, None), r"Policy Says gave 1,000,000,001 tasks; a replay takes at most 100,000\."),
+    ((Decision(ONE, 5.0), None), "Policy Says gave managed_mb = 5.0; it must be a mapping of MB by operator"),
+    ((Decision(ONE, {"a": "much"}), None), "Policy Says gave operator 'a' 'much' MB of managed memory; it must be"),
+    ((Decision(ONE, {"a": math.nan}), None), "Policy Says gave operator 'a' nan MB"),
+    ((Decision(ONE, {"c": 1.0}), None), "Policy Says gave operator 'c' 1.0 MB .* for operators of a, b"),
+    ((Decision(ONE, None, 3), None), "Policy Says gave the placement 3; it must be a Cluster or None"),
 )
-def test_an_answer_that_cannot_be_deployed_is_refused(answer, message):
-    with pytest.raises(WorkbenchError, match=message):
-        replay(LOAD, MODEL, Says(answer), ONE)
 
 
 @pytest.mark.parametrize("interval", [0, -1.0, math.nan, math.inf, None, "5"])
@@ -64,26 +60,21 @@ class Timeless:
         return None, None
 
 
-@pytest.mark.parametrize(
-    ("policy", "options", "message"),
-    [
-        (Timeless(), {}, "Policy Timeless has no interval_s"),
-        *(
-            (nothing, {}, f"{name} is not a policy: it has no method decide")
-            for nothing, name in ((None, "NoneType"), ("ds2", "str"), (Static, "Static"))
-        ),
-        *(
-            (Static(), {"speed": speed}, f"speed is {speed}; it must be a finite number above 0")
-            for speed in (0, -1, math.nan, math.inf)
-        ),
-        (Static(), {"restart_s": -1}, "restart_s is -1"),
-        (Static(), {"step_s": 0}, "step_s is 0"),
-        (Static(), {"state_bytes_per_s": 0}, "state_bytes"),
-    ],
+test_what_is_no_policy_and_wrong_numbers_are_refused = refusals(
+    lambda policy, options: replay(LOAD, MODEL, policy, ONE, **options),
+    (Timeless(), {}, "Policy Timeless has no interval_s"),
+    *(
+        (nothing, {}, f"{name} is not a policy: it has no method decide")
+        for nothing, name in ((None, "NoneType"), ("ds2", "str"), (Static, "Static"))
+    ),
+    *(
+        (Static(), {"speed": speed}, f"speed is {speed}; it must be a finite number above 0")
+        for speed in (0, -1, math.nan, math.inf)
+    ),
+    (Static(), {"restart_s": -1}, "restart_s is -1"),
+    (Static(), {"step_s": 0}, "step_s is 0"),
+    (Static(), {"state_bytes_per_s": 0}, "state_bytes"),
 )
-def test_what_is_no_policy_and_wrong_numbers_are_refused(policy, options, message):
-    with pytest.raises(WorkbenchError, match=message):
-        replay(LOAD, MODEL, policy, ONE, **options)
 
 
 def test_too_many_tasks_are_refused_from_the_start_and_from_ds2():

@@ -309,7 +309,7 @@ def test_a_change_of_memory_moves_the_state_too():
 # --- keys
 
 
-def test_a_hot_key_slows_the_task_it_is_on_wherever_it_wanders():
+def test_a_hot_key_slows_the_task_it_is_on_wherever_it_wanders_and_of_no_operator_is_refused():
     tasks = {"map": 2, "count": 4}
     trace = RateTrace.constant(18_000, 300)
     plain = but(count=OperatorModel(OperatorProfile(2e-4, 0, 0, 1.0)))
@@ -321,9 +321,6 @@ def test_a_hot_key_slows_the_task_it_is_on_wherever_it_wanders():
     assert len(set(hot.consumed.round(3))) > 1  # other tasks, other neighbours
     again = replay(trace, plain, Static(), tasks, step_s=1.0, keys=keys)
     assert again.consumed.tolist() == hot.consumed.tolist()
-
-
-def test_keys_of_an_unknown_operator_are_refused():
     with pytest.raises(WorkbenchError, match="keys for join, which is not an operator with tasks; use map, count"):
         replay(RateTrace.constant(1, 10), MODEL, Static(), ONE, keys={"join": KeyTrace.zipf(10, 1.0)})
 
@@ -427,16 +424,13 @@ LINEAR = chain(
 )
 
 
-def test_within_its_capacity_a_static_deployment_keeps_up():
+def test_a_static_deployment_keeps_up_within_its_capacity_and_falls_behind_by_the_difference_beyond():
     line = replay(RateTrace.constant(9_000, 600), LINEAR, Static(), ONE, step_s=1.0)
     assert line.consumed == pytest.approx(np.full(600, 9_000))
     assert line.backlog.max() < 1e-6
     assert line.latency_s.max() <= 1.0
     assert line.summary()["at_target"] == 1.0
     assert line.summary()["core_hours"] == pytest.approx(2 * 600 / 3600)
-
-
-def test_beyond_it_the_backlog_grows_by_the_difference_and_latency_follows():
     line = replay(RateTrace.constant(12_000, 300), LINEAR, Static(), ONE, step_s=1.0)
     assert line.backlog[-1] == pytest.approx(2_000 * 300, rel=1e-6)
     assert line.latency_s[-1] == pytest.approx(300 - 300 * 10 / 12, abs=1.0)

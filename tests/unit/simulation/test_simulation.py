@@ -1,10 +1,10 @@
-"""The engine: waves, tasks on workers, and memory per operator."""
-
 import math
 from dataclasses import replace
+from operator import call
 
 import numpy as np
 import pytest
+from refusals import refusals
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
@@ -60,15 +60,12 @@ BURSTS = QueryModel(
 )
 
 
-def test_waves_are_downstream_first_with_what_each_record_brings():
+def test_waves_are_downstream_first_and_bursts_add_to_the_seconds_of_a_record():
     result, source = waves(BURSTS)
     assert (result.heads, source.heads) == (("window",), ("source",))
     assert result.inflow["window"] == {"filter": 0.0, "join": 1.0}
     assert source.inflow["source"] == {"filter": 1.0, "window": 1.0, "join": 0.0}
     assert input_ratios(BURSTS) == {"filter": 1.0, "window": 1.0, "join": 0.5}
-
-
-def test_bursts_add_to_the_seconds_of_a_record():
     # Per source record 2 ms of the window while filling, then half a result of 6 ms in the join while it emits.
     found = steady_state(Deployment(BURSTS, BURSTS.minimal_layout))
     assert found.rate == pytest.approx(1 / 5e-3)
@@ -121,24 +118,18 @@ def test_memory_counts_until_the_working_set_fits():
     assert rates == pytest.approx([1 / (1 + 2 * 3.7) / MS, 1 / (1 + 2 * 2.5) / MS, 1000 / 3, 1000 / 3])
 
 
-def test_small_heaps_are_collected_more_often():
+def test_small_heaps_are_collected_more_often_and_a_fraction_of_a_core_is_slower():
     model = replace(PLAIN, live_mb=100.0)
     assert steady_state(Deployment(model, {"map": 1}, 200.0)).rate == pytest.approx(500.0)
     assert steady_state(Deployment(model, {"map": 1}, 1100.0)).rate == pytest.approx(1000 / 1.1)
-
-
-def test_a_fraction_of_a_core_is_slower_and_more_than_one_is_no_faster():
     rates = [steady_state(Deployment(PLAIN, {"map": 1}, cpus=cpus)).rate for cpus in (0.25, 1.0, 4.0)]
     assert rates == pytest.approx([250.0, 1000.0, 1000.0])
 
 
-def test_records_that_change_tasks_cost_more():
+def test_records_that_change_tasks_cost_more_and_forward_edges_keep_shares():
     model = QueryModel(chain("map"), {"map": costs(1 * MS, exchange_s=1 * MS)})
     rates = [steady_state(Deployment(model, {"map": tasks})).rate for tasks in (1, 2, 4)]
     assert rates == pytest.approx([1000.0, 2000 / 1.5, 4000 / 1.75])
-
-
-def test_forward_edges_keep_shares_and_cost_no_exchange():
     operators = {"a": costs(1 * MS, hot_share=0.5), "b": costs(1 * MS, exchange_s=1 * MS)}
     model = QueryModel(chain("a", "b", partitioning="forward"), operators)
     deployment = Deployment(model, {"a": 2, "b": 2})
@@ -149,7 +140,7 @@ def test_forward_edges_keep_shares_and_cost_no_exchange():
     assert unequal.cpu_s[2:] == pytest.approx([1.75 * MS] * 4)
 
 
-def test_shares_add_up_and_the_fullest_task_is_the_typical_maximum():
+def test_shares_add_up_the_fullest_is_the_typical_maximum_and_tasks_take_whole_partitions():
     assert task_shares(1, 0.3, 0.2).tolist() == [1.0]
     assert task_shares(4, 0.2).tolist() == pytest.approx([0.2, 0.2, 0.2, 0.4])
     for tasks in (2, 3, 10, 999):
@@ -160,9 +151,6 @@ def test_shares_add_up_and_the_fullest_task_is_the_typical_maximum():
     # The expected largest of 10 standard normal draws is 1.54, of 100 it is 2.51.
     assert task_shares(10, 0.0, 0.1).max() * 10 - 1 == pytest.approx(0.154, rel=0.1)
     assert task_shares(100, 0.0, 0.1).max() * 100 - 1 == pytest.approx(0.251, rel=0.1)
-
-
-def test_tasks_take_whole_partitions():
     assert task_shares(3, partitions=8).tolist() == pytest.approx([2 / 8, 3 / 8, 3 / 8])
     assert task_shares(8, partitions=8).tolist() == task_shares(8).tolist()
     assert task_shares(5, partitions=2).tolist() == [0, 0, 0, 0.5, 0.5]
@@ -175,7 +163,7 @@ def test_tasks_take_whole_partitions():
 CROWD = QueryModel(chain("a", "b"), {"a": costs(1 * MS, output_bytes=1000.0), "b": costs(1 * MS, state_bytes=500.0)})
 
 
-def test_tasks_on_a_worker_share_its_cores():
+def test_tasks_on_a_worker_share_its_cores_its_disk_and_its_network():
     layout = {"a": 2, "b": 2}
     together = Cluster((Worker(2.0), Worker(2.0)), {"a": (2, 0), "b": (2, 0)})
     spread = Cluster((Worker(2.0), Worker(2.0)), {"a": (1, 1), "b": (1, 1)})
@@ -188,9 +176,6 @@ def test_tasks_on_a_worker_share_its_cores():
     assert step.records == pytest.approx([500.0] * 4)
     _, step = advance(crowded, State.empty(crowded), 800.0, 1.0)
     assert step.useful_s == pytest.approx([0.4] * 4)
-
-
-def test_tasks_on_a_worker_share_its_disk_and_its_network():
     layout = {"a": 1, "b": 1}
     local, remote = {"a": (1, 0), "b": (1, 0)}, {"a": (1, 0), "b": (0, 1)}
 
@@ -243,50 +228,43 @@ def test_a_query_without_costs_has_no_limit():
         advance(deployment, State.empty(deployment), math.inf, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: QueryModel(chain("a"), {}), "has no model for operator 'a'; every operator but the sources"),
-        (lambda: QueryModel(chain("a"), {"a": costs(1.0), "b": costs(1.0)}), "models the unknown operator 'b'; it has"),
-        (lambda: QueryModel(chain("a"), {"a": costs(1.0, windowed=True)}), "window_s = None and the windowed"),
-        (lambda: QueryModel(chain("a"), {"a": costs(1.0)}, 2.0), "window_s = 2.0 and the windowed operators none"),
-        (lambda: QueryModel(chain("a"), {"a": costs(1.0)}, source_shares={"source": 0.5}), "that add up to 1"),
-        (lambda: QueryModel(chain("a"), {"a": costs(1.0)}, noise=-1.0), "noise of query 'chain' is -1.0; it must be"),
-        (lambda: QueryModel(Dataflow("x", (Operator("a", "map"),), ()), {"a": costs(1.0)}), "no operator of kind"),
-        (lambda: costs(1.0, emission_s=1.0), "emission_s is 1.0 for an operator that is not windowed"),
-        (lambda: costs(1.0, hot_share=1.5), r"hot_share is 1.5; it must be at least 0 and at most 1 \(share of"),
-        (lambda: costs(1.0, imbalance=0.5), "imbalance is 0.5; it must be at least 0 and at most 0.3"),
-        (lambda: Deployment(replace(PLAIN, live_mb=100.0), {"map": 1}, 100.0), "Slots of 100 MB cannot hold the"),
-        (lambda: preset("q3"), "There is no preset 'q3'; there are q1, q2, q5, q8, q11"),
-        (lambda: StateModel(-1.0), "working_set_mb is -1.0"),
-        (lambda: Worker(0.0), "A worker's cpus is 0.0; it must be above 0"),
-        (lambda: Cluster((), {}), "no workers"),
-        (lambda: Cluster((Worker(),), {"a": (1, 2)}), r"counts of operator 'a' are \[1, 2\]; give one number"),
-        (lambda: Deployment(BURSTS, {"filter": 1}), "needs some for filter, window, join"),
-        (lambda: Deployment(BURSTS, {"filter": 1, "window": 0, "join": 1}), "'window' has 0 tasks; it needs a whole"),
-        (
-            lambda: steady_state(
-                Deployment(CROWD, {"a": 2, "b": 1}, cluster=Cluster((Worker(),), {"a": (1,), "b": (1,)}))
-            ),
-            "places 1 task of operator 'a', which has 2",
-        ),
-        (lambda: Deployment(MODEL, {"a": 1, "b": 1}, managed_mb={"c": 1.0}), "'c' is given 1.0 MB .* has a, b"),
-        (lambda: Deployment(MODEL, {"a": 1, "b": 1}, key_shares={"a": [0.5, 0.5]}), "'a' has 2 shares of its records"),
-        (lambda: Deployment(MODEL, {"a": 2, "b": 1}, key_shares={"a": [0.5, 0.4]}), "adding up to 1"),
-        (lambda: replace(TABLE, hit_rate=(0.2, 0.5)), "columns of 3, 2, 3, 3 rows"),
-        (lambda: replace(TABLE, memory_mb=(200.0, 100.0, 400.0)), "is 100 MB after 200 MB; it must ascend"),
-        (lambda: replace(TABLE, hit_rate=(0.2, 1.9, -0.5)), r"^A hit rate of .* is 1\.9; it must be a share from 0"),
-        (lambda: replace(TABLE, true_rate=(0.0, 1.0, 2.0)), "true rates above 0"),
-        (lambda: replace(TABLE, tasks=0), "was measured with 0 tasks"),
-        (
-            lambda: OperatorModel(OperatorProfile(2e-3, 0, 0, 1.0), state=replace(STATE, response=TABLE)),
-            "cpu_s is 0.002 s, but one task was measured at 1000 records/s",
-        ),
-    ],
+test_models_that_contradict_themselves_are_refused = refusals(
+    call,
+    (lambda: QueryModel(chain("a"), {}), "has no model for operator 'a'; every operator but the sources"),
+    (lambda: QueryModel(chain("a"), {"a": costs(1.0), "b": costs(1.0)}), "models the unknown operator 'b'; it has"),
+    (lambda: QueryModel(chain("a"), {"a": costs(1.0, windowed=True)}), "window_s = None and the windowed"),
+    (lambda: QueryModel(chain("a"), {"a": costs(1.0)}, 2.0), "window_s = 2.0 and the windowed operators none"),
+    (lambda: QueryModel(chain("a"), {"a": costs(1.0)}, source_shares={"source": 0.5}), "that add up to 1"),
+    (lambda: QueryModel(chain("a"), {"a": costs(1.0)}, noise=-1.0), "noise of query 'chain' is -1.0; it must be"),
+    (lambda: QueryModel(Dataflow("x", (Operator("a", "map"),), ()), {"a": costs(1.0)}), "no operator of kind"),
+    (lambda: costs(1.0, emission_s=1.0), "emission_s is 1.0 for an operator that is not windowed"),
+    (lambda: costs(1.0, hot_share=1.5), r"hot_share is 1.5; it must be at least 0 and at most 1 \(share of"),
+    (lambda: costs(1.0, imbalance=0.5), "imbalance is 0.5; it must be at least 0 and at most 0.3"),
+    (lambda: Deployment(replace(PLAIN, live_mb=100.0), {"map": 1}, 100.0), "Slots of 100 MB cannot hold the"),
+    (lambda: preset("q3"), "There is no preset 'q3'; there are q1, q2, q5, q8, q11"),
+    (lambda: StateModel(-1.0), "working_set_mb is -1.0"),
+    (lambda: Worker(0.0), "A worker's cpus is 0.0; it must be above 0"),
+    (lambda: Cluster((), {}), "no workers"),
+    (lambda: Cluster((Worker(),), {"a": (1, 2)}), r"counts of operator 'a' are \[1, 2\]; give one number"),
+    (lambda: Deployment(BURSTS, {"filter": 1}), "needs some for filter, window, join"),
+    (lambda: Deployment(BURSTS, {"filter": 1, "window": 0, "join": 1}), "'window' has 0 tasks; it needs a whole"),
+    (
+        lambda: steady_state(Deployment(CROWD, {"a": 2, "b": 1}, cluster=Cluster((Worker(),), {"a": (1,), "b": (1,)}))),
+        "places 1 task of operator 'a', which has 2",
+    ),
+    (lambda: Deployment(MODEL, {"a": 1, "b": 1}, managed_mb={"c": 1.0}), "'c' is given 1.0 MB .* has a, b"),
+    (lambda: Deployment(MODEL, {"a": 1, "b": 1}, key_shares={"a": [0.5, 0.5]}), "'a' has 2 shares of its records"),
+    (lambda: Deployment(MODEL, {"a": 2, "b": 1}, key_shares={"a": [0.5, 0.4]}), "adding up to 1"),
+    (lambda: replace(TABLE, hit_rate=(0.2, 0.5)), "columns of 3, 2, 3, 3 rows"),
+    (lambda: replace(TABLE, memory_mb=(200.0, 100.0, 400.0)), "is 100 MB after 200 MB; it must ascend"),
+    (lambda: replace(TABLE, hit_rate=(0.2, 1.9, -0.5)), r"^A hit rate of .* is 1\.9; it must be a share from 0"),
+    (lambda: replace(TABLE, true_rate=(0.0, 1.0, 2.0)), "true rates above 0"),
+    (lambda: replace(TABLE, tasks=0), "was measured with 0 tasks"),
+    (
+        lambda: OperatorModel(OperatorProfile(2e-3, 0, 0, 1.0), state=replace(STATE, response=TABLE)),
+        "cpu_s is 0.002 s, but one task was measured at 1000 records/s",
+    ),
 )
-def test_models_that_contradict_themselves_are_refused(make, message):
-    with pytest.raises(WorkbenchError, match=message):
-        make()
 
 
 FLOW = Dataflow(

@@ -1,5 +1,8 @@
+from operator import call
+
 import numpy as np
 import pytest
+from refusals import refusals
 
 from workbench.errors import WorkbenchError
 from workbench.simulation import RateTrace
@@ -21,14 +24,10 @@ def test_constant_and_steps():
     assert trace.per_step(4.0).tolist() == [400.0, 400.0, 200.0, 300.0, 1200.0]
 
 
-def test_records_due_do_not_depend_on_the_step():
+def test_a_day_has_its_peak_at_noon_and_records_due_do_not_depend_on_the_step():
     trace = RateTrace.diurnal(100.0, 900.0)
     for step in (0.7, 1.0, 61.0, 90_000.0):
         assert trace.per_step(step).sum() == pytest.approx(trace.mean_per_s * 86_400.0)
-
-
-def test_a_day_has_its_peak_at_noon_and_the_mean_in_the_middle():
-    trace = RateTrace.diurnal(100.0, 900.0)
     assert trace.rate_at(43_200.0) == pytest.approx(900.0, rel=1e-4)
     assert trace.rate_at(0.0) == pytest.approx(100.0, rel=1e-3)
     assert trace.mean_per_s == pytest.approx(500.0)
@@ -71,22 +70,17 @@ def test_a_file_with_a_fault_is_refused_with_its_line(tmp_path, text, message):
         RateTrace.from_csv(file(tmp_path, text))
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: RateTrace(np.array([]), np.array([]), 1.0), "has no rates"),
-        (lambda: RateTrace(np.array([0.0, 1.0]), np.array([1.0, -1.0]), 2.0), "rates from -1 to 1 records/s"),
-        (lambda: RateTrace.constant(1e308, 60.0), r"rates from 1e\+308 .* at least 0 and at most 1e\+15"),
-        (lambda: RateTrace(np.array([0.0, 0.0]), np.array([1.0, 1.0]), 2.0), "must ascend from 0 s"),
-        (lambda: RateTrace(np.array([0.0]), np.array([1.0]), 0.0), "the end is 0 s"),
-        (lambda: RateTrace(np.array([0.0]), np.array([1.0, 2.0]), 1.0), "as many times as rates"),
-        (lambda: RateTrace.constant(1.0, 2e12).per_step(5.0), "400,000,000,000 steps of 5 s, more than"),
-        (lambda: RateTrace.steps([]), "has none; give at least one"),
-        (lambda: RateTrace.steps([(0.0, 1.0)]), "lasts 0 s"),
-        (lambda: RateTrace.diurnal(2.0, 1.0), "run from 2 to 1 records/s"),
-        (lambda: RateTrace.diurnal(1.0, 2.0, step_s=0.0), "must be above 0"),
-    ],
+test_traces_that_make_no_sense_are_refused = refusals(
+    call,
+    (lambda: RateTrace(np.array([]), np.array([]), 1.0), "has no rates"),
+    (lambda: RateTrace(np.array([0.0, 1.0]), np.array([1.0, -1.0]), 2.0), "rates from -1 to 1 records/s"),
+    (lambda: RateTrace.constant(1e308, 60.0), r"rates from 1e\+308 .* at least 0 and at most 1e\+15"),
+    (lambda: RateTrace(np.array([0.0, 0.0]), np.array([1.0, 1.0]), 2.0), "must ascend from 0 s"),
+    (lambda: RateTrace(np.array([0.0]), np.array([1.0]), 0.0), "the end is 0 s"),
+    (lambda: RateTrace(np.array([0.0]), np.array([1.0, 2.0]), 1.0), "as many times as rates"),
+    (lambda: RateTrace.constant(1.0, 2e12).per_step(5.0), "400,000,000,000 steps of 5 s, more than"),
+    (lambda: RateTrace.steps([]), "has none; give at least one"),
+    (lambda: RateTrace.steps([(0.0, 1.0)]), "lasts 0 s"),
+    (lambda: RateTrace.diurnal(2.0, 1.0), "run from 2 to 1 records/s"),
+    (lambda: RateTrace.diurnal(1.0, 2.0, step_s=0.0), "must be above 0"),
 )
-def test_traces_that_make_no_sense_are_refused(make, message):
-    with pytest.raises(WorkbenchError, match=message):
-        make()

@@ -115,7 +115,7 @@ def test_a_risk_takes_the_place_of_the_margin(planned):
     assert study_from({"query": "q", "targets": [1], "slots": [1, 2], "memory_mb": [512]}).margin is None
 
 
-def test_spark_is_told_what_was_planned(planned):
+def test_spark_is_told_what_was_planned_and_given_the_executors_and_environment_measured_with(planned):
     one = planned.plans[1]
     conf = one.spark_conf()
     assert int(conf["spark.executor.cores"]) * int(conf["spark.executor.instances"]) >= one.budget.slots
@@ -126,20 +126,6 @@ def test_spark_is_told_what_was_planned(planned):
     assert command.startswith("spark-submit")
     assert all(f"--conf {key}={value}" in command for key, value in conf.items())
     assert one.kubernetes()["resources"]["requests"]["memory"].endswith("Mi")
-
-
-def test_executors_that_no_worker_holds_are_refused_before_anything_is_measured(tmp_path):
-    prices = tmp_path / "prices.csv"
-    prices.write_text(
-        "name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,date\nsmall,a,b,4,16384,0.1,USD,c,2026-01\n"
-    )
-    on = replace(STUDY, testbed="spark", master="yarn", checkpoint="hdfs://n/c", prices=str(prices), slots=(4, 8))
-    with pytest.raises(WorkbenchError, match=r"holds 4 slots of 1 cores and 512 MB in one executor, apart from"):
-        prepare(replace(on, executor_slots=4), Journal(tmp_path / "j.jsonl"), testbed=FluidTestbed())
-    prepare(replace(on, executor_slots=2), Journal(tmp_path / "j.jsonl"), testbed=FluidTestbed())
-
-
-def test_spark_is_given_the_executors_and_the_environment_that_were_measured_with(planned):
     on = replace(planned.study, testbed="spark", master="yarn", checkpoint="hdfs://n/c", executor_slots=2, slots=(2, 4))
     packed = replace(on, environment="/home/me/my packages.zip")
     (one, *others) = plan_targets(packed, planned.exploration, (), ()).plans
@@ -154,6 +140,17 @@ def test_spark_is_given_the_executors_and_the_environment_that_were_measured_wit
     assert CapacityPlan.from_json(one.to_json()) == one
 
 
+def test_executors_that_no_worker_holds_are_refused_before_anything_is_measured(tmp_path):
+    prices = tmp_path / "prices.csv"
+    prices.write_text(
+        "name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,date\nsmall,a,b,4,16384,0.1,USD,c,2026-01\n"
+    )
+    on = replace(STUDY, testbed="spark", master="yarn", checkpoint="hdfs://n/c", prices=str(prices), slots=(4, 8))
+    with pytest.raises(WorkbenchError, match=r"holds 4 slots of 1 cores and 512 MB in one executor, apart from"):
+        prepare(replace(on, executor_slots=4), Journal(tmp_path / "j.jsonl"), testbed=FluidTestbed())
+    prepare(replace(on, executor_slots=2), Journal(tmp_path / "j.jsonl"), testbed=FluidTestbed())
+
+
 @pytest.fixture(scope="module")
 def stored():
     return read_planned(Path(__file__).parents[3] / "data" / "q5.recorded.json")
@@ -164,14 +161,11 @@ def test_the_plans_that_ship_advise_what_would_be_advised_now(stored):
     assert [plan.verdict.advised for plan in stored.plans] == [plan.verdict.advised for plan in again.plans]
 
 
-def test_a_first_answer_on_more_slots_than_the_fewest_is_an_upper_bound(stored):
+def test_a_first_answer_is_an_upper_bound_or_given_where_a_run_carries_the_rate_and_not_far_beyond(stored):
     fewest, *_, most = sorted(stored.exploration.measurements, key=lambda run: run.budget.slots)
     study = replace(stored.study, targets=(20_000.0,))
     said = [[line for line in SoFar(study, runs, ()).lines if "answer" in line] for runs in ((most,), (most, fewest))]
     assert [[" needs at most 4 slots " in line for line in lines] for lines in said] == [[True], [False]]
-
-
-def test_a_rate_is_answered_where_a_run_carries_it_and_not_far_beyond(stored):
     most = max(stored.exploration.measurements, key=lambda run: run.budget.slots)
     said = SoFar(replace(stored.study, targets=(20_000.0, 1_000_000.0)), (most,), ()).lines
     assert [line.startswith("answer") for line in said] == [True, False]

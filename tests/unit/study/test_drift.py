@@ -1,5 +1,3 @@
-"""Drift: what is called a change, and what noise explains."""
-
 import math
 import random
 from dataclasses import replace
@@ -69,14 +67,11 @@ def test_a_change_is_one_only_beyond_the_noise(measured, before, now, judgement)
     assert bool(found.losses) == (judgement == "lower")
 
 
-def test_the_noise_is_students_quantile_of_two_scatters_and_two_brackets(measured):
+def test_the_noise_is_students_quantile_and_chance_alone_is_called_a_change_once_in_twenty(measured):
     found = drift(at(measured, 1000, 1020), at(measured, 1000, 1020), Scatter(0.03, 10))
     width = math.log(1.02) ** 2 / 12
     assert found.overall.tolerated == pytest.approx(2.2281389 * math.sqrt(2 * 0.03**2 + 2 * width))
     assert found.overall.ratio == 1.0
-
-
-def test_chance_alone_is_called_a_change_once_in_twenty(measured):
     dice = random.Random(3)
     called = 0
     for _ in range(1000):
@@ -97,22 +92,28 @@ def test_an_operator_that_became_dearer_or_cheaper_is_named_and_is_no_loss(measu
     assert found.losses == ()
 
 
-def test_circumstances_that_differ_are_listed(measured):
+def test_circumstances_that_differ_are_listed_and_other_things_cannot_be_compared(measured, planned):
     found = drift(measured, replace(measured, machine=replace(measured.machine, cores=4), workbench_version="9"))
     version, cores = found.differences
     assert (version.thing, cores) == ("Workbench version", Difference("Machine: cores", "2", "4"))
+    with pytest.raises(WorkbenchError, match=r"the query was q5 and is q1. Compare runs of the same"):
+        drift(measured, replace(measured, query="q1"))
+    with pytest.raises(WorkbenchError, match=r"the budget was 4 slots of 0.2 core and 512 MB at 2 s and is 5 slots"):
+        drift(measured, replace(measured, budget=replace(measured.budget, slots=5)))
+    with pytest.raises(WorkbenchError, match=r"interval_s was 2.0 and is 5.0"):
+        study_drift(planned, replace(planned, study=replace(STUDY, interval_s=5.0)))
+    nothing = replace(planned.exploration, runs=())
+    with pytest.raises(WorkbenchError, match=r"measured no budget in common"):
+        study_drift(planned, replace(planned, exploration=nothing))
 
 
-def test_a_study_without_change_has_none(planned):
+def test_a_study_without_change_has_none_and_budgets_together_tell_what_one_cannot(planned):
     found = study_drift(planned, planned)
     assert found.overall.judgement == "within noise"
     assert found.overall.ratio == pytest.approx(1.0)
     assert found.differences == ()
     assert [promise.verdict for promise in found.promises] == ["holds"] * len(planned.plans)
     assert [promise.slots_now for promise in found.promises] == [plan.budget.slots for plan in planned.plans]
-
-
-def test_budgets_together_tell_what_one_cannot(planned):
     noise = study_drift(planned, planned).overall.rise_by_chance
     factor = (1 + noise) ** -1.1
     found = study_drift(planned, scaled(planned, factor))
@@ -160,19 +161,7 @@ def test_an_earlier_plan_is_held_against_its_own_trigger_interval(planned):
     assert [one.budget for one in study_drift(mixed, planned).promises] == [plan.budget for plan in planned.plans]
 
 
-def test_other_things_cannot_be_compared(measured, planned):
-    with pytest.raises(WorkbenchError, match=r"the query was q5 and is q1. Compare runs of the same"):
-        drift(measured, replace(measured, query="q1"))
-    with pytest.raises(WorkbenchError, match=r"the budget was 4 slots of 0.2 core and 512 MB at 2 s and is 5 slots"):
-        drift(measured, replace(measured, budget=replace(measured.budget, slots=5)))
-    with pytest.raises(WorkbenchError, match=r"interval_s was 2.0 and is 5.0"):
-        study_drift(planned, replace(planned, study=replace(STUDY, interval_s=5.0)))
-    nothing = replace(planned.exploration, runs=())
-    with pytest.raises(WorkbenchError, match=r"measured no budget in common"):
-        study_drift(planned, replace(planned, exploration=nothing))
-
-
-def test_whose_cores_is_said_where_two_machines_meet(measured):
+def test_whose_cores_is_said_where_two_machines_meet_and_of_studies_all_runs_count(measured, planned):
     before, now = on_cores(measured, 0.25e-3, 0.285e-3), on_cores(at(measured, 500, 505), 0.5e-3, 0.57e-3)
     found = drift(before, now)
     assert tuple(found.cores) == pytest.approx((0.5, 0.5 / 1.15, 0.5 * 1.15))
@@ -180,8 +169,6 @@ def test_whose_cores_is_said_where_two_machines_meet(measured):
     assert drift(before, on_cores(measured, 0.26e-3, 0.31e-3)).other_cores() == ""  # within the doubt
     assert drift(before, measured).cores is None  # nobody timed them
 
-
-def test_of_studies_all_runs_count(planned):
     def timed(*factors):
         slower = zip(planned.exploration.measurements, cycle(factors), strict=False)
         made = tuple(on_cores(run, 1e-4 * factor, 1e-4 * factor) for run, factor in slower)
@@ -256,13 +243,10 @@ def test_the_run_that_ended_the_exploration_tells_no_drift(planned, factor):
     assert {change.judgement for change in found.changes} == {"within noise"}
 
 
-def test_a_budget_of_which_only_the_failure_is_known_is_not_compared(planned):
+def test_a_budget_of_which_only_the_failure_is_known_is_not_compared_and_repeats_count_by_their_mean(planned):
     known, failed = proportional(2, 4, 8), (16, None, None)
     found = study_drift(explored(planned, *known, *proportional(16)), explored(planned, *known, failed))
     assert [change.thing.split(" slot")[0] for change in found.changes] == [f"Capacity of {one}" for one in (2, 4, 8)]
-
-
-def test_repeats_of_a_budget_count_by_their_mean(planned):
     low, high = (proportional(4, factor=math.exp(side * 0.2)) for side in (-1, 1))
     others = proportional(2, 8)
     found = study_drift(explored(planned, *others, *low, *high), explored(planned, *others, *high, *low))

@@ -40,7 +40,7 @@ def static(start, rate, seconds=1800.0):
     return replay_start(start, RateTrace.constant(rate, seconds), ["static"]).timelines["static"]
 
 
-def test_its_own_executors_and_the_model_sustain_the_plans_capacity(planned):
+def test_its_own_executors_and_the_model_sustain_the_plans_capacity_and_no_cluster_more(planned):
     found, chosen, path = planned
     point = [[chosen.budget.profile.memory_mb, chosen.budget.slots]]
     assert found.model.predict(point)[0] == pytest.approx(chosen.expected_rate)  # which what-if asks
@@ -50,9 +50,6 @@ def test_its_own_executors_and_the_model_sustain_the_plans_capacity(planned):
     assert placed.rate.rate <= chosen.expected_rate * (1 + 1e-9)
     assert chosen.low <= placed.rate.rate <= chosen.high
     assert f"{units.rate(chosen.expected_rate)}" in given.basis
-
-
-def test_no_cluster_sustains_more_with_the_planned_slots(planned):
     _, chosen, path = planned
     for workers, slots in ((chosen.budget.slots, 1), (chosen.budget.slots, 4), (1, chosen.budget.slots)):
         placed = place(read_placement_input(path, workers=workers, slots=slots))
@@ -132,7 +129,7 @@ def with_kept(run, kept):
     return replace(run, estimate=replace(run.estimate, observation=replace(seen, operators=operators)))
 
 
-def test_the_command_says_what_its_rates_rest_on(planned, capsys):
+def test_the_command_says_what_its_rates_rest_on_and_places_no_slots_with_loads_in_cores(planned, capsys):
     _, chosen, path = planned
     said = f"The plan's capacity on these {chosen.budget.slots} slots is {units.rate(chosen.expected_rate)}"
     assert main(["place", str(path)]) == 0
@@ -141,10 +138,6 @@ def test_the_command_says_what_its_rates_rest_on(planned, capsys):
     output = capsys.readouterr()
     assert "no placement sustains more" in output.err
     assert json.loads(output.out)["rate"] <= chosen.expected_rate * (1 + 1e-9)
-
-
-def test_a_plan_in_slots_is_not_placed_with_loads_in_cores(planned, capsys):
-    _, chosen, path = planned
     call = ["place", str(path), str(DATA / "placement.yaml"), "--rate", f"{chosen.rate:g}", "--cpus", "4"]
     assert main([*call, "--workers", "8", "--slots", "4"]) == 2
     assert "can only be placed with others of slots as large. Place the files apart." in capsys.readouterr().err

@@ -1,5 +1,3 @@
-"""What is found about a placement."""
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -215,7 +215,7 @@ def test_what_is_missing_is_asked_for(capsys, finds):
     assert "has the columns time, shop, _key, and the script reads page" in " ".join(capsys.readouterr().err.split())
 
 
-def test_names_of_scripts(folder):
+def test_a_study_of_a_script_runs_nothing_until_it_is_measured_and_scripts_have_names(folder, tmp_path):
     assert Script.named("job.py") == Script("job.py", (), 1)
     found = Script.named("job.py host:9092 'two words'#3")
     assert found == Script("job.py", ("host:9092", "two words"), 3)
@@ -223,9 +223,6 @@ def test_names_of_scripts(folder):
     assert found.path == folder / "job.py"
     assert Script.named("job.py:function") is None
     assert Script.named("nexmark:q5") is None
-
-
-def test_a_study_of_a_script_runs_nothing_until_it_is_measured(tmp_path):
     (tmp_path / "s.yaml").write_text(
         "query: job.py#2\ndataset: clicks.parquet\nevent_time: at\ntargets: [100]\nslots: [1, 2]\nmemory_mb: [1024]\n"
     )

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 import two_inputs
+from refusals import refusals
 
 from workbench import cli
 from workbench.cli.console import BAD_INPUT, DONE
@@ -103,22 +104,17 @@ def test_a_query_is_found_with_its_inputs(find):
         find("two_jobs:revenue", inputs={"orders": INPUTS["orders"]})
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"dataset": "orders.parquet"}, "dataset is given, and inputs too"),
-        ({"event_time": "time"}, "event_time is given, and inputs too"),
-        ({"source": "kafka"}, "source is 'kafka', and there are 2 inputs"),
-        ({"inputs": ["orders.parquet"]}, "must name the data set of each argument"),
-        ({"inputs": {"a b": {"dataset": "x.csv"}}}, "inputs: 'a b' is .*; it must be an argument"),
-        ({"inputs": {"orders": "x.csv"}}, "inputs: 'orders' is 'x.csv'; it must be an argument .*, with its dataset"),
-        ({"inputs": {"orders": {"dataset": "x.csv", "rate": 3}}}, "inputs: 'orders' is .*rate.*; it must be"),
-        ({"inputs": {"orders": {"dataset": "x.csv", "share": 2}}}, "inputs: 'orders': share is 2"),
-    ],
+test_a_study_says_what_is_wrong_with_its_inputs = refusals(
+    lambda changes: study_from({**ASKED, "inputs": INPUTS, **changes}),
+    ({"dataset": "orders.parquet"}, "dataset is given, and inputs too"),
+    ({"event_time": "time"}, "event_time is given, and inputs too"),
+    ({"source": "kafka"}, "source is 'kafka', and there are 2 inputs"),
+    ({"inputs": ["orders.parquet"]}, "must name the data set of each argument"),
+    ({"inputs": {"a b": {"dataset": "x.csv"}}}, "inputs: 'a b' is .*; it must be an argument"),
+    ({"inputs": {"orders": "x.csv"}}, "inputs: 'orders' is 'x.csv'; it must be an argument .*, with its dataset"),
+    ({"inputs": {"orders": {"dataset": "x.csv", "rate": 3}}}, "inputs: 'orders' is .*rate.*; it must be"),
+    ({"inputs": {"orders": {"dataset": "x.csv", "share": 2}}}, "inputs: 'orders': share is 2"),
 )
-def test_a_study_says_what_is_wrong_with_its_inputs(changes, said):
-    with pytest.raises(WorkbenchError, match=said):
-        study_from({**ASKED, "inputs": INPUTS, **changes})
 
 
 def test_a_measurement_depends_on_every_input_and_its_share(folder):

@@ -1,10 +1,12 @@
-"""What a study may say, in a file and in Python."""
-
 from dataclasses import replace
 
 import pytest
+from cluster_examples import MASTER, SHARED, STANDALONE
+from refusals import refusals
 
-from workbench.defaults import MAX_REPEATS, PATIENCE_S
+from workbench import cli
+from workbench.cli import planning
+from workbench.defaults import MAX_REPEATS, PATIENCE_S, SLOT_CPUS
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.study import Study, read_planned, read_study, run_study, study_from, write_planned
@@ -49,13 +51,10 @@ def test_a_wrong_study_is_refused_with_how_to_fix_it(change, message):
         Study(**wrong)
 
 
-def test_a_study_holds_the_values_its_types_promise():
+def test_a_study_holds_the_values_its_types_promise_and_reads_rates_as_an_option_does(tmp_path):
     study = Study("nexmark:q1", [1000], [2, 4], [512], interval_s=2)
     assert study == Study("nexmark:q1", (1000.0,), (2, 4), (512,), interval_s=2.0)
     assert (study.targets, repr(study.interval_s)) == ((1000.0,), "2.0")  # numbers go into a journal's keys
-
-
-def test_a_rate_of_a_study_is_written_as_that_of_an_option(tmp_path):
     path = tmp_path / "study.yaml"
     rest = "query: nexmark:q1\nslots: [2, 4]\nmemory_mb: [512]\n"
     path.write_text(f"{rest}targets: [60k, 1.5 M, '2,000,000 records/s', 1e6, 2.5E+5, 1_000]\nlow_rate: 6k\n")
@@ -141,19 +140,65 @@ def test_rows_and_a_deadline_are_a_rate_and_the_plan_ends_in_time_and_is_read_ag
     assert again.study.run == study.run
 
 
+test_what_is_asked_is_checked = refusals(
+    lambda keys: study_from(FLUID | keys),
+    ({"rows": 4e8, "targets": [1e3]}, "rows is given without deadline_s"),
+    ({"deadline_s": 60, "targets": [1e3]}, "deadline_s is given without rows"),
+    ({"rows": 4e8}, "lacks 'targets'"),
+    ({"rows": 4e8, "deadline_s": 60}, "start_s is 60; it must be at least 0 and below the deadline of 60 s"),
+    ({"rows": 4e8, "deadline_s": 600, "targets": [1e3]}, "Leave targets out"),
+    ({"rows": "many", "deadline_s": 600}, "rows is 'many'; write a number above 0"),
+    ({"targets": [1e3], "start_s": 30}, "start_s is given without rows and deadline_s"),
+    ({"rows": 4e8, "deadline_s": 600, "outage_s": 60, "catch_up_s": 60}, "of a query that goes on"),
+)
+
+
+ON_CLUSTER = {"query": "nexmark:q1", "targets": [1e6], "slots": [1, 2, 4], "memory_mb": [1024], "master": MASTER}
+
+
+def test_a_study_moves_to_a_cluster_by_its_master():
+    study = study_from(ON_CLUSTER | {"checkpoint": SHARED, "executor_slots": 1})
+    assert study.cluster == STANDALONE
+    assert (study.slot_cpus, study.shared) == (1.0, False)
+    assert study_from({key: value for key, value in ON_CLUSTER.items() if key != "master"}).cluster is None
+
+
+@pytest.mark.parametrize(("given", "cpus"), [("", SLOT_CPUS), ("slot_cpus: 1\n", 1.0)])
+def test_a_study_of_a_cluster_moves_to_this_machine_by_its_master(given, cpus, tmp_path, monkeypatch):
+    (tmp_path / "study.yaml").write_text(
+        f"query: nexmark:q1\ntargets: [1000]\nslots: [1, 2]\nmemory_mb: [1024]\n{given}"
+        f"master: {MASTER}\ncheckpoint: {SHARED}\nexecutor_slots: 2\nallocation_s: 60\n"
+    )
+    found = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(planning, "dry_run", lambda study, _: found.append(study))
+    monkeypatch.setattr(planning, "_show_dry_run", lambda *_, **__: 0)
+    assert cli.main(["plan", "study.yaml", "--dry-run", "--master", "local"]) == 0
+    assert (found[0].master, found[0].cluster, found[0].slot_cpus) == ("local", None, cpus)
+    assert cli.main(["plan", "study.yaml", "--dry-run", "--allocation-s", "90"]) == 0
+    assert (found[1].cluster.allocation_s, found[1].slot_cpus) == (90, 1)
+
+
+test_a_study_that_no_cluster_can_carry_out_is_refused = refusals(
+    lambda change: study_from(ON_CLUSTER | change),
+    ({}, "checkpoints need a folder"),
+    ({"checkpoint": SHARED, "deployment": "shared"}, "on a cluster each budget is deployed apart"),
+    ({"checkpoint": SHARED, "testbed": "fluid"}, "the fluid testbed starts no Spark"),
+    ({"executor_slots": 2, "master": "local"}, "executor_slots is given, but the master is 'local'"),
+    ({"checkpoint": SHARED, "executor_slots": 0}, "executor_slots is 0; it must be a whole number of at least 1"),
+)
+
+
 @pytest.mark.parametrize(
-    ("keys", "message"),
+    ("options", "message"),
     [
-        ({"rows": 4e8, "targets": [1e3]}, "rows is given without deadline_s"),
-        ({"deadline_s": 60, "targets": [1e3]}, "deadline_s is given without rows"),
-        ({"rows": 4e8}, "lacks 'targets'"),
-        ({"rows": 4e8, "deadline_s": 60}, "start_s is 60; it must be at least 0 and below the deadline of 60 s"),
-        ({"rows": 4e8, "deadline_s": 600, "targets": [1e3]}, "Leave targets out"),
-        ({"rows": "many", "deadline_s": 600}, "rows is 'many'; write a number above 0"),
-        ({"targets": [1e3], "start_s": 30}, "start_s is given without rows and deadline_s"),
-        ({"rows": 4e8, "deadline_s": 600, "outage_s": 60, "catch_up_s": 60}, "of a query that goes on"),
+        (["--master", MASTER], "(--checkpoint)"),
+        (["--checkpoint", SHARED], "is given without a cluster. Give the master"),
+        (["--master", MASTER, "--checkpoint", SHARED, "--slot-cpus", "0.4"], "whole cores"),
+        (["--master", MASTER, "--checkpoint", SHARED, "--slots", "3", "--executor-slots", "2"], "(--slots, --executor"),
     ],
 )
-def test_what_is_asked_is_checked(keys, message):
-    with pytest.raises(WorkbenchError, match=message):
-        study_from(FLUID | keys)
+def test_the_command_line_names_its_own_options(options, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["measure", "nexmark:q1", *options]) == 2
+    assert message in capsys.readouterr().err

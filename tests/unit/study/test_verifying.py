@@ -57,6 +57,9 @@ def test_a_plan_holds_if_its_rate_is_sustained_and_what_is_above_its_interval_is
     ((query, budget, layout),) = desk.asked
     assert (query, budget) == (planned.study.query, plan.budget)
     assert layout["state"] == plan.layout.stateful_partitions
+    assert not verified(planned, Desk(0.8 * plan.rate))[1].carries
+    _, more = verified(planned, Desk(2 * plan.high))
+    assert (more.carries, more.bounded) == (True, False)
 
 
 def test_whose_cores_is_said_of_what_ran_here(planned):
@@ -67,13 +70,6 @@ def test_whose_cores_is_said_of_what_ran_here(planned):
     assert timed.cores is None  # whose cores the plan counts is not known
     counted = replace(plan, cores=CountedCores(CoreSpeed(0.25e-3, 0.285e-3)))
     assert replace(timed, plan=counted).cores.times == pytest.approx(0.5)
-
-
-def test_a_plan_that_fails_and_one_that_carries_more(planned):
-    plan = planned.plans[0]
-    assert not verified(planned, Desk(0.8 * plan.rate))[1].carries
-    _, more = verified(planned, Desk(2 * plan.high))
-    assert (more.carries, more.bounded) == (True, False)
 
 
 def test_the_highest_rate_that_fits_is_verified(planned):

@@ -2,6 +2,7 @@ import math
 from dataclasses import replace
 
 import pytest
+from refusals import refusals
 from true_capacity import true_capacity
 
 from workbench.dataflow import Budget, SlotProfile
@@ -137,7 +138,7 @@ def test_an_observation_counts_what_the_operators_did():
     )
 
 
-def test_batches_are_whole_windows():
+def test_batches_are_whole_windows_and_slots_are_dealt_out_evenly_by_default():
     testbed = FluidTestbed()
     with testbed.deploy("q8", Budget(9, SlotProfile(1.0, 4096))) as run:
         run.set_rate(1e5)
@@ -145,10 +146,6 @@ def test_batches_are_whole_windows():
         seen = run.observe(12.0)
     assert [batch.start_s for batch in seen.batches] == [10.0, 20.0, 30.0, 40.0]
     assert seen.consumed_records == pytest.approx(3e6, rel=1e-3)
-
-
-def test_slots_are_dealt_out_evenly_by_default():
-    testbed = FluidTestbed()
     for slots, expected in ((4, [1, 1, 1, 1]), (6, [2, 2, 1, 1])):
         with testbed.deploy("q11", Budget(slots, PROFILE)) as run:
             run.set_rate(100.0)
@@ -198,14 +195,9 @@ def test_what_cannot_be_deployed_is_refused(make, message):
         pass
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"noise": -0.1}, "noise is -0.1; it must be at least 0 and at most 1"),
-        ({"jitter": 0.5}, "jitter is 0.5; it must be at least 0 and at most 0.3"),
-        ({"step_s": 0.0}, r"step_s is 0.0; it must be a finite number above 0 \(seconds\)"),
-    ],
+test_settings_are_checked = refusals(
+    lambda settings: FluidTestbed(**settings),
+    ({"noise": -0.1}, "noise is -0.1; it must be at least 0 and at most 1"),
+    ({"jitter": 0.5}, "jitter is 0.5; it must be at least 0 and at most 0.3"),
+    ({"step_s": 0.0}, r"step_s is 0.0; it must be a finite number above 0 \(seconds\)"),
 )
-def test_settings_are_checked(settings, message):
-    with pytest.raises(WorkbenchError, match=message):
-        FluidTestbed(**settings)

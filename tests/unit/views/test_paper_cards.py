@@ -1,5 +1,3 @@
-"""Cards of the papers' figures, and the panel that lets a reader choose."""
-
 from dataclasses import replace
 
 import pytest
@@ -25,22 +23,11 @@ DATA = Reproduction(
 )
 
 
-def test_a_hatching_has_a_name_that_a_page_can_refer_to():
+def test_a_figure_shows_paper_and_ours_apart_with_hatchings_that_a_page_can_refer_to():
     panel = Panel("Runs that met, all", "Step", "Runs (%)", "bars")
     one = Series(panel.title, "paper, CAPSys", ("1",), (100.0,), published=True)
     (drawn,) = draw_reproduced(Reproduction((panel,), (one,)), "All met it").data
     assert drawn.uid == "Runs-that-met-all-paper-CAPSys"
-
-
-def small(make):
-    headline = Headline("Rate of q1", "records/s", 1.0, lambda made: made.named("ours", "Rate").at("q1"))
-    said = "It says <b>twice</b>."
-    figure = PaperFigure("Figure 1", "Rates", said, "In the engine.", make, ("a", "b"), (headline,))
-    missing = PaperFigure("Table 1", "Nothing", "It says nothing.", "they are private.", status="not here, because")
-    return Paper("small", "A paper", (figure, missing))
-
-
-def test_a_figure_shows_paper_and_ours_apart():
     drawn = check_figure(draw_reproduced(DATA, "Twice the paper's"), "Twice the paper's")
     assert axis_titles(drawn) >= {"Query", "Rate (records/s)", "Cores", "Cost (x)", "Rate (%)"}
     paper, ours = trace(drawn, "Rate-paper"), trace(drawn, "Rate-ours")
@@ -53,6 +40,14 @@ def test_a_figure_shows_paper_and_ours_apart():
     assert [one.showlegend for one in drawn.data] == [True, True, False, True]
     for words in ("Rate, Rate (records/s) over Query", "Values of the paper are grey"):
         assert words in drawn.layout.meta["alternative"]
+
+
+def small(make):
+    headline = Headline("Rate of q1", "records/s", 1.0, lambda made: made.named("ours", "Rate").at("q1"))
+    said = "It says <b>twice</b>."
+    figure = PaperFigure("Figure 1", "Rates", said, "In the engine.", make, ("a", "b"), (headline,))
+    missing = PaperFigure("Table 1", "Nothing", "It says nothing.", "they are private.", status="not here, because")
+    return Paper("small", "A paper", (figure, missing))
 
 
 @pytest.mark.parametrize("paper", PAPERS.values(), ids=PAPERS)
@@ -68,7 +63,7 @@ def test_all_cards_of_a_paper_are_made(paper):
         assert "The paper:" in card.html
 
 
-def test_a_card_has_the_values_with_their_source_and_escapes_what_it_quotes():
+def test_a_card_has_the_values_with_their_source_and_headlines_are_counted_by_what_became_of_them():
     paper = small(lambda _: DATA)
     card = paper_cards.figure_card(paper, paper.figures[0])
     assert ("Rate", "paper", "q1", 1.0, "Rate (records/s)", "paper") in card.table.rows
@@ -78,9 +73,6 @@ def test_a_card_has_the_values_with_their_source_and_escapes_what_it_quotes():
     assert card.finding == "Rate of q1: 1 records/s published, 2 records/s here, 2 times as much."
     silent = replace(paper.figures[0], headlines=())
     assert paper_cards.figure_card(paper, silent, "b").finding == "The paper has no number of it for b."
-
-
-def test_the_headlines_are_listed_and_counted_by_what_became_of_them():
     card = paper_cards.headlines_card(small(lambda _: DATA))
     assert card.finding == "1 number: 1 size differs."
     row = ("Figure 1", "Rate of q1", "1 records/s", "2 records/s", "2 times as much", "size differs", "simulated")

@@ -175,7 +175,7 @@ def test_a_file_of_pandas_3_is_read(tmp_path, kind):
     assert got.column("__index_level_0__").to_pylist() == [7, 9]  # as Spark's own reader has it
 
 
-def test_what_is_inferred_from_csv_and_json_is_read(tmp_path):
+def test_what_is_inferred_from_csv_and_json_is_read_and_a_column_without_a_name_may_be_the_event_time(tmp_path):
     (tmp_path / "x.csv").write_text(
         ",clock,day,at,flag,price,none\n0,12:34:56,2024-01-31,2024-01-31 12:00:00,true,1.5,\n1,00:00:01,,,,,\n"
     )
@@ -196,9 +196,6 @@ def test_what_is_inferred_from_csv_and_json_is_read(tmp_path):
         {"a": {"at": NOON, "n": None, "none": {}}, "l": [{"z": [1.5]}], "e": []},
         {"a": None, "l": None, "e": None},
     ]
-
-
-def test_a_column_without_a_name_may_be_the_event_time(tmp_path):
     replay = prepare(stored(tmp_path, {"": pa.array([5, 4], pa.uint32()), "n": [1, 2]}), "_c0", tmp_path)
     assert rows(replay, 2).column("_c0").to_pylist() == [0, -1]
 

@@ -119,9 +119,13 @@ def test_text_that_is_no_time_is_told_before_anything_starts(tmp_path, texts, re
         check(written(tmp_path, "parquet", texts), "time")
 
 
-def test_a_missing_event_time_column_is_named_with_the_nearest(orders):
+def test_a_missing_event_time_column_is_named_with_the_nearest_and_empty_event_times_are_counted(orders, tmp_path):
     with pytest.raises(WorkbenchError, match=r"no column 'tim' .*; .* time, shop, amount\. Did you mean 'time'\?$"):
         check(Dataset.at(str(orders)), "tim")
+    data = stored(tmp_path, {"at": pa.array([0, None], pa.timestamp("us"))})
+    for use in (lambda: check(data, "at"), lambda: prepare(data, "at", tmp_path)):
+        with pytest.raises(WorkbenchError, match="'at' has 1 empty values; fill or drop those rows"):
+            use()
 
 
 @pytest.mark.parametrize(
@@ -135,13 +139,6 @@ def test_a_missing_event_time_column_is_named_with_the_nearest(orders):
 def test_a_column_that_is_no_time_or_has_no_row_is_refused(tmp_path, column, event_time, said):
     with pytest.raises(WorkbenchError, match=said):
         check(stored(tmp_path, {"at": column}), event_time)
-
-
-def test_empty_event_times_are_counted(tmp_path):
-    data = stored(tmp_path, {"at": pa.array([0, None], pa.timestamp("us"))})
-    for use in (lambda: check(data, "at"), lambda: prepare(data, "at", tmp_path)):
-        with pytest.raises(WorkbenchError, match="'at' has 1 empty values; fill or drop those rows"):
-            use()
 
 
 def test_a_path_without_data_and_a_file_of_the_wrong_format_are_refused_with_the_next_step(tmp_path):
@@ -201,22 +198,19 @@ def test_a_time_keeps_its_way_of_writing_and_its_lateness(tmp_path, first, secon
     )  # of the broker, which it reaches now
 
 
-def test_a_time_inside_an_object_and_a_text_column(tmp_path):
+def test_a_time_is_inside_an_object_or_a_text_column_and_a_column_may_have_a_dot_in_its_name(tmp_path):
     rows = [json.dumps({"time": "x", "a": {"b": {"time": "2020-01-01T00:00:00Z"}}}) for _ in range(2)]
     found = replayed(tmp_path, rows, "value.a.b.time", pa.string())
     assert json.loads(found[0]["value"]) == {"time": "x", "a": {"b": {"time": "2023-11-14T22:13:20Z"}}}
+    assert Inside.named("value.time", ["value", "value.time"]) is None
+    assert Inside.named("time", ["value"]) is None
+    assert Inside.named("value.time", ["value"]) == Inside("value", "time")
 
 
 @pytest.mark.parametrize("values", [[b'{"time": "2020-01-01T00:00:00Z"}', b'{"other": 1}'], [b"\xff\xfe", b"\x00"]])
 def test_values_without_the_field_are_counted(tmp_path, values):
     with pytest.raises(WorkbenchError, match=r"of 2 values of the column 'value' have no JSON field 'time'"):
         replayed(tmp_path, values)
-
-
-def test_a_column_with_a_dot_in_its_name_is_a_column():
-    assert Inside.named("value.time", ["value", "value.time"]) is None
-    assert Inside.named("time", ["value"]) is None
-    assert Inside.named("value.time", ["value"]) == Inside("value", "time")
 
 
 S = 1_000_000
@@ -311,6 +305,13 @@ def test_an_input_without_event_times_is_spread_evenly(two, tmp_path):
     assert sum(counts) == pytest.approx(7 * 7_500 * 50 / 503, rel=0.01)  # 8,250 rows arrive in 50 s of 503
 
 
+def test_a_share_is_met_in_every_part_of_the_loop(two, tmp_path):
+    given_shares = (Input("orders", two[0].dataset, 0.25), Input("payments", two[1].dataset, 0.75))
+    orders, payments = prepare_inputs(given_shares, tmp_path)
+    assert (orders.rows, payments.rows, orders.period) == (18_750, 56_250, 75_000)
+    assert len(rows_of(orders, 30_000, 40_000)) == pytest.approx(2_500, abs=2)
+
+
 def test_renewed_keys_are_others_in_each_pass_and_the_same_in_all_inputs(tmp_path):
     names = pa.array([f"c{n % 3}" for n in range(10)])
     inputs = []
@@ -365,13 +366,6 @@ def test_what_cannot_be_renewed_is_refused(tmp_path, renew, said):
     columns = {"value": values, "key": values, "price": [1.5, 2.5], "time": times}
     with pytest.raises(QueryError, match=said):
         check_input(Input("orders", stored(tmp_path, columns, "time", "orders"), renew=renew))
-
-
-def test_a_share_is_met_in_every_part_of_the_loop(two, tmp_path):
-    given_shares = (Input("orders", two[0].dataset, 0.25), Input("payments", two[1].dataset, 0.75))
-    orders, payments = prepare_inputs(given_shares, tmp_path)
-    assert (orders.rows, payments.rows, orders.period) == (18_750, 56_250, 75_000)
-    assert len(rows_of(orders, 30_000, 40_000)) == pytest.approx(2_500, abs=2)
 
 
 def test_data_sets_of_other_times_are_refused(two, tmp_path):

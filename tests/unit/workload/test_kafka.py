@@ -27,10 +27,17 @@ from workbench.workload.kafka import (
 )
 
 
-def test_an_address():
+def test_an_address_and_client_settings(tmp_path, monkeypatch):
     topic = Topic.parse("kafka://a.example:9092,[::1]:9093/orders.v1-x_y")
     assert topic == Topic("a.example:9092,[::1]:9093", "orders.v1-x_y")
     assert Topic.parse(topic.url) == topic
+    monkeypatch.delenv(CLIENT_CONFIG, raising=False)
+    assert client_settings() == {}
+    file = tmp_path / "client.properties"
+    file.write_text("# ours\n\nsecurity.protocol = SSL\nsasl.password=a=b\n")
+    assert client_settings(file) == {"security.protocol": "SSL", "sasl.password": "a=b"}
+    monkeypatch.setenv(CLIENT_CONFIG, str(file))
+    assert client_settings()["security.protocol"] == "SSL"
 
 
 NONE = ("localhost/orders", "localhost:9092", ":9092/x", "h:1/a/b", "h:1/a b", "h:1/t?sasl.password=hunter2")
@@ -47,16 +54,6 @@ def test_what_is_no_address_is_refused_and_no_password_told(address, said):
     with pytest.raises(WorkbenchError, match=said) as error:
         Topic.parse(f"kafka://{address}")
     assert "hunter2" not in str(error.value)
-
-
-def test_client_settings(tmp_path, monkeypatch):
-    monkeypatch.delenv(CLIENT_CONFIG, raising=False)
-    assert client_settings() == {}
-    file = tmp_path / "client.properties"
-    file.write_text("# ours\n\nsecurity.protocol = SSL\nsasl.password=a=b\n")
-    assert client_settings(file) == {"security.protocol": "SSL", "sasl.password": "a=b"}
-    monkeypatch.setenv(CLIENT_CONFIG, str(file))
-    assert client_settings()["security.protocol"] == "SSL"
 
 
 @pytest.mark.parametrize(
@@ -234,7 +231,7 @@ def avro(definition=ORDER, number=None):
     return Schema(Path("order.avsc"), "AVRO", definition, number)
 
 
-def test_what_a_registry_hands_out_is_read(tmp_path):
+def test_what_a_registry_hands_out_is_read_and_fields_with_a_name_that_is_ours_get_another(tmp_path):
     file = tmp_path / "s.json"
     for content, kind, number in (
         (ORDER, "AVRO", None),
@@ -250,6 +247,9 @@ def test_what_a_registry_hands_out_is_read(tmp_path):
     digests = {avro().digest, avro(number=7).digest, avro({**ORDER, "name": "Bid"}).digest}
     assert len(digests) == 3
     assert Schema(Path("other.avsc"), "AVRO", dict(reversed(ORDER.items()))).digest == avro().digest
+    found = named(["order", "_key", "_key_", "value"])
+    assert found == {"order": "order", "_key_": "_key", "_key__": "_key_", "value_": "value"}
+    assert [*map(field_of, ("order", "_key_", "value_", "_offset"))] == ["order", "_key", "value", "_offset"]
 
 
 @pytest.mark.parametrize(
@@ -296,9 +296,3 @@ def test_the_command_says_what_did_not_decode_and_which_ids_there_are(tmp_path, 
     assert main([*asked, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["rows"], told["not_decoded"], told["schema_ids"]) == (200, 1, [7, 8])
-
-
-def test_fields_with_a_name_that_is_ours_get_another():
-    found = named(["order", "_key", "_key_", "value"])
-    assert found == {"order": "order", "_key_": "_key", "_key__": "_key_", "value_": "value"}
-    assert [*map(field_of, ("order", "_key_", "value_", "_offset"))] == ["order", "_key", "value", "_offset"]

@@ -282,17 +282,17 @@ def test_the_count_is_that_of_plain_python(tmp_path, monkeypatch, write, typed, 
         assert found.partition_shares[many] == tuple(spread[part] / 30_000 for part in range(many))
 
 
-def test_an_empty_text_of_a_csv_file_is_missing_unless_it_is_quoted(tmp_path):
+def test_zeros_are_one_key_an_empty_text_is_missing_unless_quoted_and_a_column_without_keys_is_refused(tmp_path):
     (tmp_path / "x.csv").write_text('shop,city\na,NA\n,NA\n"",Ulm\n')
     found = count_keys_here(Dataset.at(str(tmp_path / "x.csv")), "shop")
     assert (found.keys, found.missing) == (("", "a"), 1)
     assert count_keys_here(Dataset.at(str(tmp_path / "x.csv")), "city").keys == ("NA", "Ulm")
-
-
-def test_zeros_are_one_key_and_so_is_what_is_no_number(tmp_path):
     values = pa.array([0.0, -0.0, float("nan"), -float("nan"), 1.5])
     found = count_keys_here(stored(tmp_path, {"x": values}), "x")
     assert dict(zip(found.keys, found.counts, strict=True)) == {"0.0": 2, "nan": 2, "1.5": 1}
+    (tmp_path / "x.csv").write_text("a,b\n1,\n2,\n")
+    with pytest.raises(WorkbenchError, match="Column 'b' has no key in any of its 2 rows"):
+        count_keys_here(Dataset.at(str(tmp_path / "x.csv")), "b")
 
 
 @pytest.mark.parametrize(
@@ -326,12 +326,6 @@ def test_the_command_counts_a_file_without_spark_and_refuses_a_mistyped_column_a
         assert cli.main(["keys", str(tmp_path / "orders.csv"), "custmer_id", "--method", method]) == BAD_INPUT
         said = capsys.readouterr().err
         assert "no column 'custmer_id'; its columns are customer_id. Did you mean 'customer_id'?" in said
-
-
-def test_a_column_without_a_key_is_refused(tmp_path):
-    (tmp_path / "x.csv").write_text("a,b\n1,\n2,\n")
-    with pytest.raises(WorkbenchError, match="Column 'b' has no key in any of its 2 rows"):
-        count_keys_here(Dataset.at(str(tmp_path / "x.csv")), "b")
 
 
 @given(st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=30), min_size=2, max_size=3))

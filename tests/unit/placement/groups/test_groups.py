@@ -18,15 +18,12 @@ def links(answer, i, j):
     return sum(a * b for a, b in zip(answer.counts[i], answer.counts[j], strict=True))
 
 
-def test_examples_of_top_down():
+def test_examples_of_top_down_and_of_the_others():
     answer = top_down(PROPORTIONAL, (60, 60, 60))
     assert (answer.counts, answer.gain, answer.unplaced) == (((2, 1, 1), (2, 3, 3)), 31.25, {})
     answer = top_down(LARGE_PORTION, (50, 50, 50))  # not even one portion fits a node
     assert (answer.counts, answer.gain) == (((1, 0, 0), (2, 2, 1)), 4.0)
     assert top_down(THREE, (50, 50, 50)).gain == 10
-
-
-def test_examples_of_the_others():
     assert [allocate(PROPORTIONAL, (60,) * 3).gain for allocate in (task_level, naive)] == [25, 25]
     assert optimal_allocation(PROPORTIONAL, (60,) * 3).gain == 31.25
     assert optimal_allocation(LARGE_PORTION, (50,) * 3).gain == 4
@@ -42,10 +39,15 @@ def test_figure_2():
     assert links(by_task, 0, 1) == 84
 
 
-def test_a_job_that_fits_one_node_goes_there():
+def test_a_job_that_fits_one_node_goes_there_and_a_packing_is_found_that_top_down_does_not_find():
     job = Job((2, 3, 1), (10, 15, 5), ((0, 1, 3), (1, 2, 3)))
     for allocate in (top_down, task_level, naive, best_allocation):
         assert allocate(job, (30, 30)).gain == pytest.approx(6)
+    # 8 fills the second node, 5 + 4 the first; top-down spreads by room and puts the 8 on the first
+    job = Job((1, 1, 1), (8, 5, 4), ((0, 1, 10),))
+    for allocate in (top_down, task_level, naive):
+        assert allocate(job, (9, 8)).unplaced == {2: 1}
+    assert best_allocation(job, (9, 8)).counts == ((0, 1), (1, 0), (1, 0))
 
 
 def test_fused_nodes():
@@ -75,14 +77,6 @@ def test_a_job_that_does_not_fit_is_divided_by_the_greatest_common_divisor():
     for cost, message in ((1.5, "A cost or a capacity is 1.5"), (0, "All costs and capacities are 0")):
         with pytest.raises(WorkbenchError, match=message):
             Job((1,), (cost,), ()).divided((0,))
-
-
-def test_best_allocation_finds_a_packing_where_top_down_does_not():
-    # 8 fills the second node, 5 + 4 the first; top-down spreads by room and puts the 8 on the first
-    job = Job((1, 1, 1), (8, 5, 4), ((0, 1, 10),))
-    for allocate in (top_down, task_level, naive):
-        assert allocate(job, (9, 8)).unplaced == {2: 1}
-    assert best_allocation(job, (9, 8)).counts == ((0, 1), (1, 0), (1, 0))
 
 
 def test_priorities():

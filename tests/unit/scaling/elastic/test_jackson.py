@@ -1,10 +1,11 @@
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from operator import call
 
 import pytest
+from refusals import refusals
 
-from workbench.errors import WorkbenchError
 from workbench.scaling import allocate_cores, erlang_c, jackson_latency
 
 ARRIVALS, SERVICE, SOURCE = (20, 30), (8, 10), 20
@@ -77,20 +78,15 @@ def test_a_load_of_whole_cores_needs_one_more_and_idle_executors_cost_nothing_bu
     assert allocate_cores([0.0, 5.0], [1.0, 10.0], 5.0, 0.2, 10).cores == (1, 1)
 
 
-@pytest.mark.parametrize(
-    ("call", "text"),
-    [
-        (lambda: erlang_c(0, 1.0), "servers is 0; it must be a whole number of at least 1"),
-        (lambda: erlang_c(2, -1.0), "offered_load is -1.0; it must be a finite number of at least 0"),
-        (lambda: allocate_cores([1e300], [1e-300], 1.0, 1.0, 10), r"^Executor 0 .* 1e\+300 .* busy cores, must be at"),
-        (lambda: jackson_latency([1.0, 1e300], [1.0, 1e-300], 1.0, [10, 10]), r"^Executor 1 .* a service rate of"),
-        (lambda: jackson_latency([], [], 1.0, []), "There are no executors; give at least one arrival rate"),
-        (lambda: jackson_latency([1.0], [2.0, 3.0], 1.0, [1]), "service_rates has 2 entries for 1 executors"),
-        (lambda: allocate_cores([1.0, math.nan], [2.0, 3.0], 1.0, 1.0, 4), "arrival rate of executor 1 is nan"),
-        (lambda: allocate_cores([1.0], [0.0], 1.0, 1.0, 4), "service rate of executor 0 is 0.0; .* number above 0"),
-        (lambda: allocate_cores([1.0], [1.0], 1.0, 0.0, 4), "target_latency is 0.0; it must be a finite number above"),
-    ],
+test_bad_input_is_named = refusals(
+    call,
+    (lambda: erlang_c(0, 1.0), "servers is 0; it must be a whole number of at least 1"),
+    (lambda: erlang_c(2, -1.0), "offered_load is -1.0; it must be a finite number of at least 0"),
+    (lambda: allocate_cores([1e300], [1e-300], 1.0, 1.0, 10), r"^Executor 0 .* 1e\+300 .* busy cores, must be at"),
+    (lambda: jackson_latency([1.0, 1e300], [1.0, 1e-300], 1.0, [10, 10]), r"^Executor 1 .* a service rate of"),
+    (lambda: jackson_latency([], [], 1.0, []), "There are no executors; give at least one arrival rate"),
+    (lambda: jackson_latency([1.0], [2.0, 3.0], 1.0, [1]), "service_rates has 2 entries for 1 executors"),
+    (lambda: allocate_cores([1.0, math.nan], [2.0, 3.0], 1.0, 1.0, 4), "arrival rate of executor 1 is nan"),
+    (lambda: allocate_cores([1.0], [0.0], 1.0, 1.0, 4), "service rate of executor 0 is 0.0; .* number above 0"),
+    (lambda: allocate_cores([1.0], [1.0], 1.0, 0.0, 4), "target_latency is 0.0; it must be a finite number above"),
 )
-def test_bad_input_is_named(call, text):
-    with pytest.raises(WorkbenchError, match=text):
-        call()

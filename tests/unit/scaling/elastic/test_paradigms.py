@@ -1,10 +1,11 @@
 import dataclasses
 import math
+from operator import call
 
 import numpy as np
 import pytest
+from refusals import refusals
 
-from workbench.errors import WorkbenchError
 from workbench.scaling.elastic import (
     PARADIGMS,
     ElasticCluster,
@@ -50,7 +51,7 @@ def test_frequent_shuffles_cost_the_resource_centric_paradigm_most():
     assert 0.08 < loss[RC] < 0.2
 
 
-@pytest.mark.parametrize("rate", [100.0, 500.0, 2000.0, 6000.0])
+@pytest.mark.parametrize("rate", [100.0, 2000.0])
 def test_nothing_moves_for_ever_on_even_keys_that_never_change(rate):
     even = KeyTrace(np.ones(100_000))
     central, elastic = (go(p, keys=even, rate=RateTrace.constant(rate, 60.0), seconds=None) for p in (RC, EC))
@@ -203,18 +204,13 @@ def test_quantiles_of_the_latency_record():
 NO_TIME = "warm_up_s is {} and the run lasts 30 s; the run must exceed it by a step, 0.02 s"
 
 
-@pytest.mark.parametrize(
-    ("call", "text"),
-    [
-        (lambda: go("elastic"), "paradigm is 'elastic'; use one of 'static', 'resource-centric', 'naive-executor-cent"),
-        (lambda: go(EC, dataclasses.replace(OPERATOR, executors=17)), "17 executors and the cluster 16 cores; every"),
-        (lambda: go(EC, warm_up_s=30.0), NO_TIME.format("30")),
-        (lambda: go(EC, seed=-1), "seed is -1; it must be a whole number of at least 0"),
-        (lambda: KeyedOperator(cpu_s=0.0), "cpu_s is 0.0; it must be a finite number above 0"),
-        (lambda: ElasticCluster(nodes=0), "nodes is 0; it must be a whole number of at least 1"),
-        (lambda: ElasticSettings(sync_s=-1.0), "sync_s is -1.0; it must be a finite number above 0"),
-    ],
+test_bad_input_is_named = refusals(
+    call,
+    (lambda: go("elastic"), "paradigm is 'elastic'; use one of 'static', 'resource-centric', 'naive-executor-cent"),
+    (lambda: go(EC, dataclasses.replace(OPERATOR, executors=17)), "17 executors and the cluster 16 cores; every"),
+    (lambda: go(EC, warm_up_s=30.0), NO_TIME.format("30")),
+    (lambda: go(EC, seed=-1), "seed is -1; it must be a whole number of at least 0"),
+    (lambda: KeyedOperator(cpu_s=0.0), "cpu_s is 0.0; it must be a finite number above 0"),
+    (lambda: ElasticCluster(nodes=0), "nodes is 0; it must be a whole number of at least 1"),
+    (lambda: ElasticSettings(sync_s=-1.0), "sync_s is -1.0; it must be a finite number above 0"),
 )
-def test_bad_input_is_named(call, text):
-    with pytest.raises(WorkbenchError, match=text):
-        call()

@@ -1,5 +1,3 @@
-"""Figures of capacity: model, forms, slots and layout, risk, trigger interval; the dataflow; live figures in place."""
-
 from dataclasses import replace
 
 import numpy as np
@@ -64,7 +62,7 @@ def test_runs_are_drawn_at_the_rates_that_the_model_is_fitted_to(exploration):
     assert found.rates[0] == pytest.approx(wide[0].estimate.rate * (1.5 / 1.005) ** 0.5)
 
 
-def test_targets_are_lines_and_what_lies_beyond_is_shaded(exploration):
+def test_targets_are_lines_what_lies_beyond_is_shaded_and_far_ones_leave_room_for_what_was_measured(exploration):
     data = capacity_of(exploration.model, (), [(40, 2e6, 512)], [512], "A finding")
     figure = check_figure(draw_capacity(data), "A finding")
     assert "target 2 M records/s" in {note.text for note in figure.layout.annotations}
@@ -72,9 +70,6 @@ def test_targets_are_lines_and_what_lies_beyond_is_shaded(exploration):
     assert (shade.x0, shade.x1) == (data.most_measured, pytest.approx(46))
     (middle,) = data.curves
     assert all(low <= rate <= high for low, rate, high in zip(middle.low, middle.rate, middle.high, strict=True))
-
-
-def test_far_targets_leave_room_for_what_was_measured(exploration):
     near = draw_capacity(capacity_of(exploration.model, (), [(60, 2e6, 512)], [512], "A finding")).layout
     assert (near.xaxis.type, near.yaxis.type) == ("linear", "linear")
     figure = draw_capacity(capacity_of(exploration.model, (), [(300, 2e7, 512)], [512], "A finding"))
@@ -93,13 +88,16 @@ def test_far_targets_leave_room_for_what_was_measured(exploration):
     check_figure(draw_capacity(replace(data, curves=(nothing,))))  # which has no place on a logarithmic axis
 
 
-def test_marks_of_as_many_slots_are_named_once_at_the_highest(exploration):
+def test_marks_of_as_many_slots_are_named_once_and_ticks_of_many_decades_are_powers_of_ten(exploration):
     targets = [(1, 6e4, 512), (1, 2e4, 512), (4, 2e5, 512)]
     marks = trace(draw_capacity(capacity_of(exploration.model, (), targets, [512], "A finding")), "capacity-targets")
     assert dict(zip(marks.y, marks.text, strict=True)) == {2e4: "", 6e4: "1 slot", 2e5: "4 slots"}
+    farthest = draw_capacity(capacity_of(exploration.model, (), [(2_841_444, 2e12, 512)], [512], "A finding"))
+    assert farthest.layout.yaxis.dtick == 1
+    assert list(farthest.layout.xaxis.ticktext) == ["10", "100", "1,000", "10,000", "100,000", "1,000,000"]
 
 
-def test_on_logarithmic_axes_a_curve_s_straight_lines_stay_on_the_model(exploration):
+def test_curves_are_the_model_s_and_so_are_their_straight_lines_on_logarithmic_axes(exploration):
     for targets, reach in ([(3670, 6e7, 512)], 0), ((), 3670):
         (curve,) = capacity_of(exploration.model, (), targets, [512], "A finding", reach=reach).curves
         slots = np.array(curve.at)
@@ -108,6 +106,16 @@ def test_on_logarithmic_axes_a_curve_s_straight_lines_stay_on_the_model(explorat
         between = np.sqrt(slots[1:] * slots[:-1])
         drawn = np.sqrt(np.array(curve.rate[1:]) * np.array(curve.rate[:-1]))
         assert drawn == pytest.approx(exploration.model.predict([[512, at] for at in between]), rel=0.02)
+    (curve,) = capacity_of(exploration.model, (), (), [2048], "A finding", reach=200).curves
+    assert curve.at[-1] > 200
+    points = [[2048, slots] for slots in curve.at]
+    assert curve.rate == pytest.approx(exploration.model.predict(points), rel=5e-3)
+    low, high = exploration.model.interval(points)
+    assert curve.low == pytest.approx(low, rel=5e-3)
+    assert curve.high == pytest.approx(high, rel=5e-3)
+    flat = CapacityModel("linear").fit([[512, 4], [512, 8], [512, 16]], [1e3, 9e4, 2.5e5])
+    (straight,) = capacity_of(flat, (), (), [512], "A finding").curves
+    assert straight.rate == pytest.approx(flat.predict([[512, slots] for slots in straight.at]), rel=0.02, abs=2e3)
 
 
 def aimed_at(exploration, targets, runs=()):
@@ -148,19 +156,6 @@ def test_a_target_s_words_stand_where_there_is_room(exploration, targets, sides)
     assert found[0] != found[1] or "bottom" not in sides
 
 
-def test_curves_are_the_model_s(exploration):
-    (curve,) = capacity_of(exploration.model, (), (), [2048], "A finding", reach=200).curves
-    assert curve.at[-1] > 200
-    points = [[2048, slots] for slots in curve.at]
-    assert curve.rate == pytest.approx(exploration.model.predict(points), rel=5e-3)
-    low, high = exploration.model.interval(points)
-    assert curve.low == pytest.approx(low, rel=5e-3)
-    assert curve.high == pytest.approx(high, rel=5e-3)
-    flat = CapacityModel("linear").fit([[512, 4], [512, 8], [512, 16]], [1e3, 9e4, 2.5e5])
-    (straight,) = capacity_of(flat, (), (), [512], "A finding").curves
-    assert straight.rate == pytest.approx(flat.predict([[512, slots] for slots in straight.at]), rel=0.02, abs=2e3)
-
-
 def test_other_targets_need_no_new_curves_and_leave_the_traces(exploration):
     """A live figure is updated trace by trace."""
     data = capacity_of(exploration.model, (), (), [512], "Before", reach=50)
@@ -170,7 +165,7 @@ def test_other_targets_need_no_new_curves_and_leave_the_traces(exploration):
     assert list(trace(figures[1], "capacity-targets").x) == [30]
 
 
-def test_forms_are_compared_by_curve_and_by_error(exploration):
+def test_forms_are_compared_by_curve_and_by_error_and_far_beyond_the_runs_on_logarithmic_axes(exploration):
     made = plan(exploration, 2e6, memory_mb=[512])
     found = compare_forms(exploration, [made])
     figure = check_figure(draw_model_forms(exploration, found))
@@ -184,9 +179,6 @@ def test_forms_are_compared_by_curve_and_by_error(exploration):
     assert list(trace(figure, "forms-band").y) == pytest.approx([*high, *low[::-1]])
     sqrt = CapacityModel("sqrt").fit(exploration.points, exploration.rates)
     assert trace(figure, "forms-sqrt").y[-1] == pytest.approx(sqrt.predict([[512, 48]])[0])
-
-
-def test_forms_far_beyond_the_runs_are_drawn_on_logarithmic_axes(exploration):
     found = compare_forms(exploration, [plan(exploration, 1e7, memory_mb=[512])])
     figure = check_figure(draw_model_forms(exploration, found))
     assert (figure.layout.xaxis.type, figure.layout.yaxis.type) == ("log", "log")
@@ -306,15 +298,12 @@ def test_deployments_have_whole_executors_where_their_size_was_measured(explorat
         assert point.cost == (pytest.approx(730 * 0.2 * point.slots / 3) if prices else point.slots)
 
 
-def test_margins_that_meet_in_a_deployment_share_a_label(exploration):
+def test_margins_that_meet_share_a_label_and_where_all_deployments_cost_the_same_slots_tell_them_apart(exploration):
     data = cost_risk(exploration.model, 3e6, SlotProfile(1.0, 512), PRICES)
     (first, one), (second, _), last = data.marks
     meeting = draw_cost_risk(replace(data, marks=((first, one), (second, one), last)))
     said = [f"margin of 0 % and 10 %: {one.slots} slots", "", f"margin of 25 %: {last[1].slots} slots"]
     assert list(trace(meeting, "risk-margins").text) == said
-
-
-def test_where_all_deployments_cost_the_same_their_slots_tell_them_apart(exploration):
     huge = replace(PRICES[0], vcpus=512, memory_mb=2**20, price_per_hour=5.0)
     data = cost_risk(exploration.model, 3e6, SlotProfile(1.0, 512), (huge,))
     assert {point.cost for point in data.points} == {3650.0}
@@ -326,11 +315,22 @@ def test_where_all_deployments_cost_the_same_their_slots_tell_them_apart(explora
     assert low < data.points[0].slots < data.points[-1].slots < high
 
 
-def test_a_rate_that_no_slots_carry_is_an_answer():
+def test_a_rate_that_no_slots_carry_is_an_answer_and_risk_does_not_rise_where_only_the_interval_widens():
     flat = CapacityModel("linear").fit([[512, 1], [512, 2], [512, 4]], [5e4, 5e4, 5e4 - 1])
     data = cost_risk(flat, 1e6, SlotProfile(1.0, 512))
     assert data.finding.startswith("No number of slots sustains")
     check_empty(draw_cost_risk(data))
+
+    class Widening:
+        def slots_for(self, _rate, _memory, margin, *, risk=None, step=1):  # noqa: ARG002
+            return 12 if risk else round(10 * margin)
+
+        def risks(self, _rate, _memory, counts):
+            return [0.5 if count < 12 else 0.001 * count for count in counts]
+
+    risks = [point.risk for point in cost_risk(Widening(), 1e6, SlotProfile(1.0, 512)).points]
+    assert risks == sorted(risks, reverse=True)
+    assert (risks[0], risks[-1]) == (0.5, 0.012)
 
 
 def test_more_latency_buys_capacity():
@@ -378,22 +378,3 @@ def test_a_graph_puts_operators_right_of_those_that_feed_them():
     assert len([x for x in trace(figure, "graph-shuffle").x if x is None]) == 3
     assert len([x for x in trace(figure, "graph-forward").x if x is None]) == 1
     check_figure(draw_dataflow_graph(observed_graph(FLOW)), "diamond: 4 operators")
-
-
-def test_the_curve_of_risk_does_not_rise_where_only_the_interval_widens():
-    class Widening:
-        def slots_for(self, _rate, _memory, margin, *, risk=None, step=1):  # noqa: ARG002
-            return 12 if risk else round(10 * margin)
-
-        def risks(self, _rate, _memory, counts):
-            return [0.5 if count < 12 else 0.001 * count for count in counts]
-
-    risks = [point.risk for point in cost_risk(Widening(), 1e6, SlotProfile(1.0, 512)).points]
-    assert risks == sorted(risks, reverse=True)
-    assert (risks[0], risks[-1]) == (0.5, 0.012)
-
-
-def test_ticks_of_many_decades_are_powers_of_ten(exploration):
-    farthest = draw_capacity(capacity_of(exploration.model, (), [(2_841_444, 2e12, 512)], [512], "A finding"))
-    assert farthest.layout.yaxis.dtick == 1
-    assert list(farthest.layout.xaxis.ticktext) == ["10", "100", "1,000", "10,000", "100,000", "1,000,000"]

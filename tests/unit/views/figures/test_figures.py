@@ -66,7 +66,7 @@ def test_probes_are_on_the_estimates_clock(estimate):
     assert {(shape.y0, shape.y1) for shape in figure.layout.shapes} == {(2, 2), (700, 700)}
 
 
-def test_the_band_closes_with_every_probe(estimate):
+def test_the_band_closes_with_every_probe_and_without_an_end_has_no_last_part(estimate):
     data = Probes("q5", BUDGET, estimate, expected=1000.0)
     last = 80 + 0.05 * (80 - trace(draw_probes(data), "probes-batches-2").x[0])
     for figure in (draw_probes(data), draw_bracket(data)):
@@ -79,9 +79,6 @@ def test_the_band_closes_with_every_probe(estimate):
             (80, last, 700, 800),
         ]
         assert any(note.text == "BIDS2 expected: 1 k records/s, above" for note in figure.layout.annotations)
-
-
-def test_probes_without_an_end_have_no_last_band(estimate):
     open_ended = draw_probes(Probes("q5", BUDGET, replace(estimate, rate=None, low=0.0, high=math.inf)))
     assert len(trace(open_ended, "probes-closing").x) == 2 * 6
     assert {shape.y0 for shape in open_ended.layout.shapes} == {2}
@@ -89,7 +86,7 @@ def test_probes_without_an_end_have_no_last_band(estimate):
     assert not trace(draw_bracket(Probes("q5", BUDGET, nothing)), "probes-closing").x
 
 
-def test_batch_times_meet_the_interval(estimate):
+def test_batch_times_meet_the_interval_lower_rates_count_and_one_size_has_no_line(estimate):
     data = batch_times("q5", BUDGET, estimate)
     assert len(data.batches) == 9
     assert data.line.fixed == pytest.approx(0.5)
@@ -97,9 +94,6 @@ def test_batch_times_meet_the_interval(estimate):
     assert data.crossing == pytest.approx(1500)
     assert data.marked == 1400
     assert "highest sustained: 700 records/s" in {note.text for note in draw_batch_times(data).layout.annotations}
-
-
-def test_batches_at_lower_rates_are_part_of_the_line(estimate):
     curve = (replace(estimate.probes[1], judgement=None),)
     data = batch_times("q5", BUDGET, replace(estimate, probes=estimate.probes[:1]), curve)
     assert [verdict for _, verdict in data.batches] == ["lower load"] * 3
@@ -107,9 +101,6 @@ def test_batches_at_lower_rates_are_part_of_the_line(estimate):
         0.5
     )
     check_figure(draw_batch_times(data))
-
-
-def test_batch_times_of_one_size_have_no_line(estimate):
     data = batch_times("q5", BUDGET, replace(estimate, probes=estimate.probes[:2]))
     assert (data.line, data.crossing) == (None, None)
     check_figure(draw_batch_times(data))

@@ -1,5 +1,3 @@
-"""Figures of scaling: timelines, policies compared, latency over cores, shard balance."""
-
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -68,15 +66,21 @@ def test_more_policies_make_a_page_hardly_larger():
     assert nine < 740_000  # a page without them has 2.25 MB, and is to stay below 3 MB
 
 
-def test_a_timeline_is_drawn_with_units_and_marks():
+def test_a_timeline_is_drawn_with_units_and_half_a_record_is_no_five_hundred_millions():
     figure = check_figure(draw_timeline(timeline(line(), "ds2")))
     assert list(trace(figure, "timeline-reconfigurations").x) == pytest.approx([2000 / 3600])
     assert (figure.layout.shapes[0].x1 - figure.layout.shapes[0].x0) * 3600 == pytest.approx(30)
     bare = check_figure(draw_timeline(timeline(line(memory=0.0))))
     assert not trace(bare, "timeline-memory").y
+    small = replace(line(), backlog=np.full(4000, 0.5))
+    axis = draw_timeline(timeline(small)).layout.yaxis4
+    assert axis.title.text == "Backlog (records)"
+    assert axis.tickformat == "~g"  # "~s" writes 0.5 as 500m
+    assert axis.range[1] >= 10
+    assert draw_timeline(timeline(replace(line(), backlog=np.full(4000, 2e6)))).layout.yaxis4.tickformat == "~s"
 
 
-def test_a_timeline_can_be_played():
+def test_a_timeline_can_be_played_while_axes_and_their_units_stay():
     data = timeline(line())
     early = data.until(1000.0)
     times = early.columns["times_s"]
@@ -86,18 +90,6 @@ def test_a_timeline_can_be_played():
     assert [one.uid for one in whole.data] == [one.uid for one in part.data]
     check_figure(draw_timeline(data.until(0.0)))
     check_empty(draw_timeline(timeline(line(steps=0))))
-
-
-def test_half_a_record_is_no_five_hundred_millions():
-    small = replace(line(), backlog=np.full(4000, 0.5))
-    axis = draw_timeline(timeline(small)).layout.yaxis4
-    assert axis.title.text == "Backlog (records)"
-    assert axis.tickformat == "~g"  # "~s" writes 0.5 as 500m
-    assert axis.range[1] >= 10
-    assert draw_timeline(timeline(replace(line(), backlog=np.full(4000, 2e6)))).layout.yaxis4.tickformat == "~s"
-
-
-def test_axes_and_their_units_stay_while_it_is_played():
     whole = timeline(replace(line(), latency_s=np.linspace(0, 7000, 4000), backlog=np.linspace(0, 5e6, 4000)))
     early, late = draw_timeline(whole.until(500.0)).layout, draw_timeline(whole).layout
     for axis in ("xaxis", "yaxis", "yaxis2", "yaxis3", "yaxis4", "yaxis5"):
@@ -127,7 +119,7 @@ def failing(*names):
     return {name: row(0.711, 288.0, 306.0, 17) for name in names}
 
 
-def test_a_policy_that_does_not_keep_up_is_not_the_best():
+def test_a_policy_that_does_not_keep_up_is_not_the_best_and_table_and_chart_have_one_order():
     data = compare_policies(failing("ds2"))
     assert (data.best, data.leading) == (None, "ds2")
     finding = "No policy keeps up; ds2 does so 71.1 % of the time for 306 core-hours, driver included"
@@ -135,6 +127,13 @@ def test_a_policy_that_does_not_keep_up_is_not_the_best():
     assert answer(replayed({"ds2": replace(line(), backlog=np.full(4000, 1e6))}), {}).chosen is None
     nearly = {"good": failing("good")["good"] | {"at_target": 0.992, "core_hours": 400.0}}
     assert compare_policies(nearly | {"ds2": failing("ds2")["ds2"] | {"at_target": 0.985}}).best == "good"
+    rows = failing("ds2", "flink", "static")
+    rows["static"] |= {"at_target": 1.0, "core_hours": 744.0}
+    rows["flink"] |= {"at_target": 0.9}
+    data = compare_policies(rows)
+    kept = [(name, row["at_target"]) for name, row in data.rows.items()]
+    assert kept == [("static", 1.0), ("flink", 0.9), ("ds2", 0.711)]
+    assert list(trace(draw_policies(data), "policies-at_target").y) == list(data.rows)
 
 
 @pytest.mark.parametrize(
@@ -158,27 +157,6 @@ def test_what_helps_depends_on_the_policies_that_do_not_keep_up(names, remedy):
     asked = {"rates": "day.csv"} | more.get(names, {})
     found = cautions(compare_policies(failing(*names)), {}, asked, 12)
     assert str(found[f"No policy keeps up all the time; {names[0]} does 71.1 % of it."]) == remedy
-
-
-def test_table_and_chart_list_the_policies_in_one_order():
-    rows = failing("ds2", "flink", "static")
-    rows["static"] |= {"at_target": 1.0, "core_hours": 744.0}
-    rows["flink"] |= {"at_target": 0.9}
-    data = compare_policies(rows)
-    kept = [(name, row["at_target"]) for name, row in data.rows.items()]
-    assert kept == [("static", 1.0), ("flink", 0.9), ("ds2", 0.711)]
-    assert list(trace(draw_policies(data), "policies-at_target").y) == list(data.rows)
-
-
-def test_where_the_states_partitions_hold_all_back_no_more_slots_are_advised():
-    found = cautions(
-        compare_policies(failing("static", "ds2")),
-        {"The state has 4 partitions.": Advice("Plan for the peak.")},
-        {},
-        12,
-    )
-    assert next(iter(found.values())) == Advice("Plan for the peak.")
-    assert "more slots" not in str(found)
 
 
 def test_where_the_dearest_keeps_up_best_the_cheaper_ones_are_named_too():
@@ -226,7 +204,7 @@ def test_prices_are_advised_for_a_replay_without():
         assert f"{REPORT} -p query q11 -p prices {prices} -p instance {kind}" in card.html
 
 
-def test_a_priced_replay_answers_in_money():
+def test_a_priced_replay_answers_in_money_driver_included_and_all_of_its_page_is_in_one_unit():
     rows = {"many small": row(1.0, 1.0, 9.0) | {"cost": 2.0}, "few large": row(1.0, 1.0, 8.0) | {"cost": 4.0}}
     data = compare_policies(rows, "USD for 24 h")
     assert (data.best, compare_policies(rows).best) == ("many small", "few large")
@@ -238,16 +216,15 @@ def test_a_priced_replay_answers_in_money():
         {"all": rows["few large"], "lazy": rows["many small"] | {"at_target": 0.5}}, "USD for 24 h"
     )
     assert cheap.finding.endswith("; lazy costs 50 % less, but keeps up only 50 % of the time")
-
-
-def test_all_of_a_priced_page_is_in_one_unit():
     lines = {"static": line(17_280, price=0.5)}
     card = page.cards(answer(Replayed("q11", RateTrace.steps([(86_400, 100.0)]), {"a": 3}, lines, "USD"), {}))[0]
     assert "Core-hours" not in card.html
     assert card.table.rows[0][2] == pytest.approx(48.0)
+    priced = compare_policies({"one": line(price=0.5)}).rows["one"]
+    assert priced["cost"] == pytest.approx(line(price=0.5).summary()["cost"] * 4 / 3)
 
 
-def test_policies_that_fall_behind_are_listed():
+def test_policies_that_fall_behind_are_listed_and_no_more_slots_advised_where_partitions_hold_all_back():
     rows = {name: {"at_target": 0.5, "core_hours": 1.0} for name in ("ds2", "flink", "justin")}
     best = {"static": {"at_target": 1.0, "core_hours": 9.0}}
     all_fall, one_falls = compare_policies(best | rows), compare_policies(best | {"ds2": rows["ds2"]})
@@ -255,8 +232,11 @@ def test_policies_that_fall_behind_are_listed():
     assert "ds2 falls behind more than 5 % of the time." in cautions(one_falls, {}, None, 12)
     alike = compare_policies({name: {"at_target": 0.271, "core_hours": 62.4} for name in ("static", "ds2")})
     assert not [reason for reason in cautions(alike, {}, None, 12) if "fall" in reason]  # neither is cheaper
-
-
-def test_the_driver_costs_as_much_per_core_as_the_workers():
-    priced = compare_policies({"one": line(price=0.5)}).rows["one"]
-    assert priced["cost"] == pytest.approx(line(price=0.5).summary()["cost"] * 4 / 3)
+    found = cautions(
+        compare_policies(failing("static", "ds2")),
+        {"The state has 4 partitions.": Advice("Plan for the peak.")},
+        {},
+        12,
+    )
+    assert next(iter(found.values())) == Advice("Plan for the peak.")
+    assert "more slots" not in str(found)

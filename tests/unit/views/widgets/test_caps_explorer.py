@@ -1,5 +1,3 @@
-"""The CAPS explorer, without a browser."""
-
 import numpy as np
 
 from workbench.placement import CostVector, PlacementProblem, count_plans, search
@@ -36,7 +34,7 @@ def test_the_traced_search_is_the_search():
     assert some.number_of(None) is None
 
 
-def test_moving_a_threshold_prunes_the_tree_and_the_plans():
+def test_moving_a_threshold_prunes_tree_and_plans_and_what_leaves_no_plan_is_said_and_undone():
     explorer = CapsExplorer(PROBLEM)
     before, text, finding = len(explorer.search.order), explorer.text.value, explorer.tree.finding
     for number, value in enumerate((0.5, 0.5, 0.9)):
@@ -51,10 +49,6 @@ def test_moving_a_threshold_prunes_the_tree_and_the_plans():
     explorer.off.click()
     assert len(explorer.search.order) == before
     assert [control.value for control in explorer.sliders] == [OFF] * 3
-
-
-def test_thresholds_that_leave_no_plan_are_said_and_undone():
-    explorer = CapsExplorer(PROBLEM)
     for control in explorer.sliders:
         control.value = 0.0
     assert (explorer.chosen, explorer.alarm.widget.value) == (None, "")
@@ -63,12 +57,16 @@ def test_thresholds_that_leave_no_plan_are_said_and_undone():
     assert (explorer.chosen is None, explorer.alarm.widget.value) == (False, "")
 
 
-def test_the_chosen_plan_stays_while_it_is_allowed():
+def test_the_chosen_plan_stays_sliders_answer_while_dragged_and_no_label_is_clipped():
     explorer = CapsExplorer(PROBLEM)
     best = explorer.chosen
     assert best.cost.worst == min(plan.cost.worst for plan in explorer.search.plans)
     explorer.sliders[0].value = 0.5
     assert np.array_equal(explorer.chosen.counts, best.counts)
+    (live,) = (one for one in explorer.children if isinstance(one, WhileDragged))
+    assert live.sliders == [*explorer.sliders, explorer.plan, explorer.step]
+    for one in (*explorer.sliders, explorer.plan, explorer.step):
+        assert len(one.description) * 7.5 < 17 * 16
 
 
 def test_a_click_on_the_tree_or_on_a_cost_figure_selects_the_plan():
@@ -117,13 +115,7 @@ def test_thresholds_move_neither_the_layers_nor_the_axes():
     assert any(control.value < OFF for control in explorer.sliders)
 
 
-def test_it_answers_while_a_slider_is_dragged():
-    explorer = CapsExplorer(PROBLEM)
-    (live,) = (one for one in explorer.children if isinstance(one, WhileDragged))
-    assert live.sliders == [*explorer.sliders, explorer.plan, explorer.step]
-
-
-def test_a_folded_node_opens_at_a_click_and_folds_at_another():
+def test_a_folded_node_opens_and_folds_at_a_click_and_without_a_mouse():
     explorer = CapsExplorer(LARGE)
     place = next(n for n, one in enumerate(explorer.tree.widget.data) if one.name and one.name.startswith("folded"))
     key, rows = explorer.tree.widget.data[place].customdata[0], marks(explorer)
@@ -132,10 +124,6 @@ def test_a_folded_node_opens_at_a_click_and_folds_at_another():
     assert marks(explorer) > rows
     explorer._click_tree(key)
     assert marks(explorer) == rows
-
-
-def test_folded_branches_open_without_a_mouse():
-    explorer = CapsExplorer(LARGE)
     before, branches = marks(explorer), [key for _, key in explorer.folded.options]
     folded = next(trace for trace in explorer.tree.widget.data if trace.name.startswith("folded"))
     assert branches == list(folded.customdata)
@@ -195,9 +183,3 @@ def test_a_tree_that_is_too_large_shows_as_a_card():
     explorer.sliders[0].value = 0.3
     explorer.sliders[2].value = 0.8
     assert explorer.alarm.widget.value == ""
-
-
-def test_no_label_is_clipped():
-    explorer = CapsExplorer(PROBLEM)
-    for one in (*explorer.sliders, explorer.plan, explorer.step):
-        assert len(one.description) * 7.5 < 17 * 16

@@ -1,5 +1,3 @@
-"""The replay player, without a browser."""
-
 from dataclasses import replace
 
 import numpy as np
@@ -26,7 +24,7 @@ def lines():
     return replays()
 
 
-def test_a_moment_in_words(lines):
+def test_a_moment_in_words_includes_the_trigger_interval_in_the_latency(lines):
     line = lines["ds2"]
     assert line.reconfigurations
     first = line.reconfigurations[0]
@@ -36,6 +34,11 @@ def test_a_moment_in_words(lines):
     assert "still down" not in moment(line, first.at_s + first.downtime_s + 1) or len(line.reconfigurations) > 1
     assert "300 k records/s offered" in moment(line, 100)
     assert "900 k records/s offered" in moment(line, 1300)
+    batches = replace(lines["static"], batch_s=7.0)
+    assert "included" not in moment(lines["static"], 100.0)
+    assert "the trigger interval of 7 s included." in moment(batches, 100.0)
+    plain, more = (one.summary()["latency_p99_s"] for one in (lines["static"], batches))
+    assert more > plain + 0.9 * 7.0
 
 
 def test_frames_are_whole_steps_and_end_at_the_end(lines):
@@ -96,7 +99,7 @@ def test_what_a_jump_leads_to_is_told_and_drawn_where_a_frame_ends_with_it_too()
     assert player.alarm.widget.value == ""
 
 
-def test_a_longer_restart_shows_more_waiting(lines):
+def test_a_longer_restart_shows_more_waiting_and_replays_that_do_not_match_are_refused(lines):
     slow = replays(restart_s=300.0)
     player = ReplayPlayer(lines, restarts={10.0: lines, 300.0: slow})
     assert player.restart.value == 10.0
@@ -105,9 +108,6 @@ def test_a_longer_restart_shows_more_waiting(lines):
     assert player.line is slow[player.policy.value]
     assert (player.text.value, player.comparison.finding) != (before, compared)
     assert not player.alarm.widget.value
-
-
-def test_nothing_to_play_and_restart_times_of_other_replays_are_refused(lines):
     with pytest.raises(WorkbenchError, match=r"There is no replay to play\. Give at least one timeline"):
         ReplayPlayer({})
     with pytest.raises(WorkbenchError, match="replays by restart time do not match the timelines"):
@@ -136,14 +136,6 @@ def test_the_other_policies_are_drawn_over_the_one_that_is_played(lines):
     assert player.chart.widget.layout.yaxis.range == tops
     assert player.chart.finding != finding
     assert len(player.chart.widget.data[0].x) > 0
-
-
-def test_the_trigger_interval_is_part_of_the_latency(lines):
-    batches = replace(lines["static"], batch_s=7.0)
-    assert "included" not in moment(lines["static"], 100.0)
-    assert "the trigger interval of 7 s included." in moment(batches, 100.0)
-    plain, more = (one.summary()["latency_p99_s"] for one in (lines["static"], batches))
-    assert more > plain + 0.9 * 7.0
 
 
 def test_the_comparison_has_the_driver_as_in_the_report(lines):

@@ -1,5 +1,3 @@
-"""What-if answers and their sliders, without a browser."""
-
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -82,7 +80,7 @@ def test_tiles_show_the_difference_from_a_pinned_scenario(planned, rate):
     assert tiles_html(other, before).count("pinned") == 3
 
 
-def test_losing_a_worker_lowers_the_capacity_that_is_paid_for(planned, rate):
+def test_losing_a_worker_lowers_the_capacity_paid_for_which_below_the_slots_measured_is_unknown(planned, rate):
     for shape in (1, 3, 5, 8):
         question = Question(rate, 1024, worker_slots=shape, one_lost=True)
         answer = ask(planned.exploration, question)
@@ -94,9 +92,6 @@ def test_losing_a_worker_lowers_the_capacity_that_is_paid_for(planned, rate):
         shown = dict(answer_card(answer).table.rows)
         assert shown["Workers"].startswith(f"{answer.workers} of {units.some(shape, 'slot')}")
         assert shown[f"Capacity of their {answer.workers * shape} slots"] == units.rate(answer.paid_rate)
-
-
-def test_what_fewer_slots_than_measured_carry_is_unknown_not_nothing(planned, rate):
     few = ask(planned.exploration, Question(rate / 4, 1024, worker_slots=3))  # at least 4 were measured
     assert (few.workers, few.lost_rate) == (2, None)
     assert "fewer slots are left than were measured" in answer_card(few).finding
@@ -106,7 +101,7 @@ def test_what_fewer_slots_than_measured_carry_is_unknown_not_nothing(planned, ra
     assert "with one worker lost nothing is left" in answer_card(one).finding
 
 
-def test_every_circumstance_that_is_worse_takes_no_less(planned, rate):
+def test_every_circumstance_that_is_worse_takes_no_less_and_more_skew_lowers_capacity_by_as_much(planned, rate):
     easy = Question(rate / 2, 1024, margin=1.1, worker_slots=4)
     base = ask(planned.exploration, easy)
     for worse in ({"rate": rate}, {"margin": 1.5}, {"risk": 0.01}, {"more_skew": 0.5}):
@@ -114,9 +109,6 @@ def test_every_circumstance_that_is_worse_takes_no_less(planned, rate):
     spare = ask(planned.exploration, replace(easy, one_lost=True))
     assert spare.workers == base.workers + 1
     assert spare.lost_rate >= spare.question.rate
-
-
-def test_more_skew_lowers_capacity_by_as_much(planned, rate):
     plain = ask(planned.exploration, Question(rate, 1024))
     skewed = ask(planned.exploration, Question(rate / 1.25, 1024, more_skew=0.25))
     assert skewed.plan.budget == plain.plan.budget
@@ -208,7 +200,7 @@ def test_it_begins_where_the_plan_is_and_invents_no_price(planned):
     assert "USD per hour" in panel.text.value
 
 
-def test_a_worker_type_sets_shape_and_price(planned):
+def test_a_worker_type_sets_shape_and_price_also_beyond_the_sliders(planned):
     panel = WhatIf(planned, (TYPE,))
     panel.memory.value = 2048
     panel.instance.value = "large"
@@ -220,6 +212,17 @@ def test_a_worker_type_sets_shape_and_price(planned):
     panel.instance.value = ""
     assert panel.shape.value == 7
     assert "USD" not in panel.text.value
+    huge = replace(TYPE, name="huge", vcpus=200, memory_mb=2**20, price_per_hour=900.0, currency="JPY")
+    panel = WhatIf(planned, (TYPE, huge))
+    panel.memory.value = 2048
+    panel.instance.value = "huge"
+    slots = slots_per_worker(200, 2**20, SlotProfile(1.0, 2048))
+    assert slots > 64
+    assert (panel.shape.value, panel.price.value) == (slots, 900.0)
+    assert panel.answer.question.worker_slots == slots
+    assert "900 JPY per hour" in panel.text.value
+    panel.instance.value = "large"
+    assert (panel.shape.value, panel.price.value) == (6, 0.5)
 
 
 @pytest.mark.parametrize("with_plans", [True, False])
@@ -254,20 +257,6 @@ def test_a_type_that_no_longer_fits_is_not_answered_for_when_the_rate_moves(plan
         assert "A worker small (8 cores, 2,048 MB) holds no slot of 1 core and 2,048 MB" in panel.alarm.widget.value
         assert panel.answer is None
         assert (panel.text.value, panel.chart.finding) == ("", "No answer")
-
-
-def test_a_worker_type_beyond_the_sliders_extends_them(planned):
-    huge = replace(TYPE, name="huge", vcpus=200, memory_mb=2**20, price_per_hour=900.0, currency="JPY")
-    panel = WhatIf(planned, (TYPE, huge))
-    panel.memory.value = 2048
-    panel.instance.value = "huge"
-    slots = slots_per_worker(200, 2**20, SlotProfile(1.0, 2048))
-    assert slots > 64
-    assert (panel.shape.value, panel.price.value) == (slots, 900.0)
-    assert panel.answer.question.worker_slots == slots
-    assert "900 JPY per hour" in panel.text.value
-    panel.instance.value = "large"
-    assert (panel.shape.value, panel.price.value) == (6, 0.5)
 
 
 @pytest.mark.parametrize(("control", "value"), [("shape", 5), ("price", 0.7)])
@@ -360,7 +349,7 @@ def test_a_worker_type_brings_its_cores():
     assert next(doubt) > next(doubt) + 0.05
 
 
-def test_a_longer_wait_leaves_a_batch_the_rows_of_a_shorter_interval():
+def test_a_longer_wait_leaves_a_batch_the_rows_of_a_shorter_interval_and_the_curve_is_there():
     exploration = read_planned(Path("data/q5.recorded.json")).exploration
     explored_s = exploration.fitted_runs[-1].budget.interval_s
     wait_s = 0.25 * explored_s
@@ -371,9 +360,6 @@ def test_a_longer_wait_leaves_a_batch_the_rows_of_a_shorter_interval():
     assert answer.plan.budget.interval_s == explored_s
     with pytest.raises(WorkbenchError, match="fills the trigger interval"):
         ask(exploration, Question(20_000, 1024, more_s=explored_s))
-
-
-def test_the_curve_stands_at_the_capacity_of_a_longer_wait():
     panel = WhatIf(read_planned(Path("data/q5.recorded.json")))
     panel.wait.value = 0.4
     plan = panel.answer.plan

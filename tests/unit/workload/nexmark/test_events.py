@@ -1,4 +1,4 @@
-"""The Nexmark generator against the published tables and distributions."""
+"""The Nexmark generator against the published tables and distributions, and the winners of q6."""
 
 import pickle
 import re
@@ -18,7 +18,7 @@ from workbench.workload.nexmark import DEFAULT_CLOCK, SCHEMA, NexmarkGenerator, 
 from workbench.workload.nexmark.events import adjusted_numbers, hot_id, last_ids
 from workbench.workload.nexmark.inference import ImageGenerator
 from workbench.workload.nexmark.pools import Draws, channel_id, mix, pools
-from workbench.workload.nexmark.queries import NAMES
+from workbench.workload.nexmark.queries import NAMES, Candidate, Winners
 from workbench.workload.nexmark.settings import DEFAULTS
 
 LONG = 500_000
@@ -167,7 +167,7 @@ def test_kinds_come_in_the_exact_proportions_and_skew_is_the_published_one(long_
     assert max(column(rows, "person", "id")) == 1100
 
 
-def test_prices_are_log_uniform_and_a_reserve_adds_a_second_one(long_stream):
+def test_prices_and_reserves_are_log_uniform_and_shares_of_query_results_the_published_ones(long_stream):
     price = column(long_stream, "bid", "price")
     assert price.min() >= 100
     assert price.max() <= 10**8
@@ -178,9 +178,6 @@ def test_prices_are_log_uniform_and_a_reserve_adds_a_second_one(long_stream):
     more = column(long_stream, "auction", "reserve") - column(long_stream, "auction", "initialBid")
     assert more.min() >= 100
     assert np.median(more) == pytest.approx(100_000, rel=0.15)
-
-
-def test_shares_of_query_results_are_the_published_ones(long_stream):
     state = column(long_stream, "person", "state")
     local = dict(zip(column(long_stream, "person", "id"), np.isin(state, ["OR", "ID", "CA"]), strict=True))
     seller, category = column(long_stream, "auction", "seller"), column(long_stream, "auction", "category")
@@ -255,7 +252,7 @@ def test_late_events_keep_their_content_and_have_the_share_and_delay_asked_for()
     assert late["bid"].equals(events(0, 50_000)["bid"])
 
 
-def test_generator_is_a_small_value_that_pickles_and_makes_batches_of_moderate_size():
+def test_generator_is_a_small_value_that_pickles_makes_moderate_batches_and_refuses_a_backward_range():
     generator = NexmarkGenerator(NexmarkSettings(seed=9))
     copy = pickle.loads(pickle.dumps(generator))  # noqa: S301
     assert isinstance(copy, Generator)
@@ -265,6 +262,9 @@ def test_generator_is_a_small_value_that_pickles_and_makes_batches_of_moderate_s
     sizes = [batch.num_rows for batch in NexmarkGenerator().batches(0, 101_000, DEFAULT_CLOCK)]
     assert sum(sizes) == 101_000
     assert max(sizes) <= 50_000
+    assert events(7, 7).schema == SCHEMA
+    with pytest.raises(WorkbenchError, match="first <= last"):
+        events(5, 4)
 
 
 def test_average_row_size_counts_channel_and_url():
@@ -292,12 +292,6 @@ def test_wrong_settings_are_refused_by_name(name, value):
         NexmarkSettings(**{name: value})
 
 
-def test_an_empty_range_has_the_schema_and_a_backward_one_is_refused():
-    assert events(7, 7).schema == SCHEMA
-    with pytest.raises(WorkbenchError, match="first <= last"):
-        events(5, 4)
-
-
 @pytest.mark.parametrize(
     ("name", "said"), [("q11:tumblin", "did you mean 'q11:tumbling'"), ("zzz", "q1, q2, q3, q5, q6, q8, q11")]
 )
@@ -320,3 +314,28 @@ def test_images_repeat_by_number_and_refuse_odd_sides():
     assert whole.slice(10, 10).combine_chunks().equals(part.combine_chunks())
     with pytest.raises(WorkbenchError, match="side of the images is 30"):
         ImageGenerator(side=30)
+
+
+def test_highest_bid_wins_and_the_earliest_of_equals_until_the_watermark_reaches_the_expiry():
+    winners = Winners([], [])
+    for time, price in ((5, 100), (9, 300), (3, 300), (1, 200)):
+        winners.offer(Candidate(auction=1, expires_us=1000, time_us=time, price=price))
+    assert winners.leading[1] == Candidate(1, 1000, 3, 300)
+    winners = Winners([Candidate(1, 2000, 0, 50)], [])
+    assert [list(winners.close(at_us)) for at_us in (1999, 2000, 9999)] == [[], [(1, 50)], []]
+
+
+def test_average_is_over_the_ten_latest_winning_bids_and_rounds_half_up():
+    winners = Winners([], [(time, 1000 * time) for time in range(10)])
+    winners.offer(Candidate(7, 100, 99, 10_005))
+    total = sum(1000 * time for time in range(1, 10)) + 10_005
+    assert list(winners.close(100)) == [(7, int(total / 10 + 0.5))]
+    assert winners.recent[0] == (1, 1000)
+    assert list(Winners([Candidate(1, 1, 2, 4)], [(1, 3)]).close(1)) == [(1, 4)]
+    older = Winners([Candidate(1, 100, 1, 9999)], [(time, 10) for time in range(10, 20)])  # is not counted
+    assert list(older.close(100)) == [(1, 10)]
+
+
+def test_next_expiry_is_rounded_up_to_a_millisecond():
+    assert Winners([], []).next_expiry_ms() is None
+    assert Winners([Candidate(1, 5001, 0, 1), Candidate(2, 7000, 0, 1)], []).next_expiry_ms() == 6

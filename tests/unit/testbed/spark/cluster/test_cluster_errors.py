@@ -1,5 +1,3 @@
-"""What fails on a cluster is named with the next step."""
-
 import sys
 from dataclasses import replace
 from types import SimpleNamespace

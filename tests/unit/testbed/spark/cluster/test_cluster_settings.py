@@ -63,7 +63,7 @@ def test_a_wait_that_is_none_or_does_not_end_and_a_password_are_refused(given, m
     assert "secret" not in str(error.value)
 
 
-def test_a_budget_becomes_executors_of_one_size_and_is_checked_without_the_cluster():
+def test_a_budget_becomes_executors_of_one_size_and_addresses_are_those_of_every_master():
     assert STANDALONE.executors(FOUR) == (4, Executor(1, FOUR.profile))
     assert YARN.executors(FOUR) == (1, Executor(4, FOUR.profile))
     with pytest.raises(WorkbenchError, match=r"3 slots cannot fill executors of 2 slots\. Use a multiple of 2"):
@@ -76,9 +76,6 @@ def test_a_budget_becomes_executors_of_one_size_and_is_checked_without_the_clust
         testbed.check(Budget(100, SlotProfile(1, 512)))
     with pytest.raises(WorkbenchError, match="on a cluster it must have whole cores"):
         testbed.check(Budget(1, SlotProfile(0.5, 2048)))
-
-
-def test_addresses_are_those_of_every_master():
     assert Cluster("spark://a:7077,b:7078", SHARED).addresses == (("a", 7077), ("b", 7078))
     assert KUBERNETES.addresses == (("api", 6443),)
     assert replace(KUBERNETES, master="k8s://https://api").addresses == (("api", 443),)
@@ -86,7 +83,7 @@ def test_addresses_are_those_of_every_master():
     assert YARN.addresses == ()
 
 
-def test_a_measurement_belongs_to_its_cluster_and_names_no_host():
+def test_each_manager_is_asked_in_its_own_way_and_a_measurement_belongs_to_its_cluster():
     identity = SparkTestbed(cluster=STANDALONE).identity
     others = [
         Cluster("spark://n:7077", SHARED),
@@ -96,6 +93,30 @@ def test_a_measurement_belongs_to_its_cluster_and_names_no_host():
     assert len({identity, *(SparkTestbed(cluster=one).identity for one in others)}) == 4
     assert "master standalone cluster" in identity
     assert "//m" not in identity
+    assert cluster_conf(STANDALONE, FOUR, "10.0.0.1") == COMMON | {
+        "spark.driver.host": "10.0.0.1",
+        "spark.driver.bindAddress": "10.0.0.1",
+        "spark.executor.instances": "4",
+        "spark.executor.cores": "1",
+        "spark.executor.memory": "615m",
+        "spark.task.cpus": "1",
+        "spark.cores.max": "4",
+    }
+    made = kubernetes(KUBERNETES, FOUR)
+    prefix = made.pop("spark.kubernetes.executor.podNamePrefix")
+    assert prefix.startswith("workbench-")
+    assert made == {
+        "spark.submit.deployMode": "client",
+        "spark.executor.memoryOverhead": "1203m",
+        "spark.kubernetes.executor.request.cores": "2000m",
+        "spark.kubernetes.executor.limit.cores": "2000m",
+    }
+    whole = cluster_conf(replace(KUBERNETES, driver_host="driver.svc"), FOUR, "10.0.0.1")
+    assert (whole["spark.driver.host"], whole["spark.driver.bindAddress"]) == ("driver.svc", "10.0.0.1")
+    assert (whole["spark.executor.instances"], whole["spark.executor.cores"]) == ("2", "2")
+    with pytest.raises(WorkbenchError, match="neither HADOOP_CONF_DIR nor YARN_CONF_DIR is set"):
+        yarn(YARN, FOUR, {})
+    assert yarn(YARN, FOUR, {"YARN_CONF_DIR": "/etc/hadoop"})["spark.executor.memoryOverhead"] == "2048m"
 
 
 @pytest.mark.parametrize(
@@ -159,33 +180,6 @@ COMMON = {
 def test_spark_reads_a_wait_in_whole_seconds(seconds, written):
     made = cluster_conf(replace(STANDALONE, allocation_s=seconds), FOUR, None)
     assert made["spark.python.authenticate.socketTimeout"] == written
-
-
-def test_each_manager_is_asked_in_its_own_way():
-    assert cluster_conf(STANDALONE, FOUR, "10.0.0.1") == COMMON | {
-        "spark.driver.host": "10.0.0.1",
-        "spark.driver.bindAddress": "10.0.0.1",
-        "spark.executor.instances": "4",
-        "spark.executor.cores": "1",
-        "spark.executor.memory": "615m",
-        "spark.task.cpus": "1",
-        "spark.cores.max": "4",
-    }
-    made = kubernetes(KUBERNETES, FOUR)
-    prefix = made.pop("spark.kubernetes.executor.podNamePrefix")
-    assert prefix.startswith("workbench-")
-    assert made == {
-        "spark.submit.deployMode": "client",
-        "spark.executor.memoryOverhead": "1203m",
-        "spark.kubernetes.executor.request.cores": "2000m",
-        "spark.kubernetes.executor.limit.cores": "2000m",
-    }
-    whole = cluster_conf(replace(KUBERNETES, driver_host="driver.svc"), FOUR, "10.0.0.1")
-    assert (whole["spark.driver.host"], whole["spark.driver.bindAddress"]) == ("driver.svc", "10.0.0.1")
-    assert (whole["spark.executor.instances"], whole["spark.executor.cores"]) == ("2", "2")
-    with pytest.raises(WorkbenchError, match="neither HADOOP_CONF_DIR nor YARN_CONF_DIR is set"):
-        yarn(YARN, FOUR, {})
-    assert yarn(YARN, FOUR, {"YARN_CONF_DIR": "/etc/hadoop"})["spark.executor.memoryOverhead"] == "2048m"
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def begun(feed):
     return feed
 
 
-def test_rows_are_counted_by_offsets_and_due_by_the_clock(begun):
+def test_rows_are_counted_by_offsets_and_due_by_the_clock_what_is_taken_early_hides_no_later_lack(begun):
     feed = begun
     first = feed.release(batch(1, 1.0, (60, 50), (110, 100)))
     second = feed.release(batch(2, 2.0, (110, 100), (160, 150)))
@@ -56,6 +56,8 @@ def test_rows_are_counted_by_offsets_and_due_by_the_clock(begun):
     assert [round(one.due, 2) for one in (first, second, late)] == [100, 200, 350]
     assert [round(one.queue, 2) for one in (first, second, late)] == [0, 0, 50]
     assert late.at_s - first.at_s == pytest.approx(2.5)
+    assert divided(100, [1, 99_999]) == [1, 99]
+    assert divided(100, [10, 10]) == [10, 10]
 
 
 def test_what_is_taken_early_is_offered_early_and_hides_no_later_lack(begun):
@@ -125,11 +127,6 @@ def test_the_lowest_cap_with_which_the_rate_is_offered_is_chosen(left, wanted):
     assert taken(cap) - wanted < sum(size > 0 for size in left)  # equal partitions all round at once
     if left in (UNEVEN, IDLE):
         assert taken(cap) <= 1.005 * wanted
-
-
-def test_spark_starves_no_partition_and_takes_no_more_than_is_there():
-    assert divided(100, [1, 99_999]) == [1, 99]
-    assert divided(100, [10, 10]) == [10, 10]
 
 
 def test_a_topic_without_enough_for_a_batch_is_begun_again(feed):

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pyspark.java_gateway
 import pytest
+from refusals import refusals
 
 from workbench import redaction
 from workbench.dataflow import Budget, SlotProfile
@@ -47,7 +48,7 @@ def test_each_setting_of_the_testbed_is_refused_joined_or_may_be_changed(where):
         assert refused + (name in JOINED) + (name in MAY_CHANGE) == 1, name
 
 
-def test_what_starts_a_jvm_has_no_secret_and_what_follows_has_it(monkeypatch):
+def test_what_starts_a_jvm_has_no_secret_what_follows_has_it_and_without_any_nothing_changes(monkeypatch):
     monkeypatch.setenv("MY_VALUE", "hunter2xyz")
     settings = JobSettings(
         spark={
@@ -68,10 +69,6 @@ def test_what_starts_a_jvm_has_no_secret_and_what_follows_has_it(monkeypatch):
     assert re.search(then["spark.redaction.regex"], "spark.my.thing")
     assert re.search(then["spark.redaction.regex"], "spark.PASSWORD")
     assert not re.search(ours["spark.redaction.regex"], "spark.my.thing")
-
-
-def test_without_any_nothing_changes_and_yours_may_change_what_is_exported():
-    ours = conf()
     assert at_start(ours, JobSettings()) == ours
     assert after_start(ours, JobSettings()) == {}
     yours = JobSettings(spark={"spark.sql.streaming.minBatchesToRetain": "100"})
@@ -105,19 +102,14 @@ def test_a_study_passes_them_on_and_they_are_part_of_what_is_compared(tmp_path, 
         testbed.check(BUDGET)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"spark": ["x"]}, "spark is .*; it must be a mapping, such as spark.some.name: value"),
-        ({"spark": {"spark.x": [1]}}, "spark: 'spark.x' is .*; it must be a text, a number, true or false"),
-        ({"spark": {"spark.executor.cores": 4}}, "spark.executor.cores, which the workbench must set itself"),
-        ({"packages": "a:b:1"}, "packages is 'a:b:1'; it must be a list"),
-        ({"jars": ["x.jar"], "testbed": "fluid"}, "jars is given, but the fluid testbed starts no Spark"),
-    ],
+test_a_study_refuses_what_cannot_be_passed_on = refusals(
+    lambda given: study_from({**STUDY, **given}),
+    ({"spark": ["x"]}, "spark is .*; it must be a mapping, such as spark.some.name: value"),
+    ({"spark": {"spark.x": [1]}}, "spark: 'spark.x' is .*; it must be a text, a number, true or false"),
+    ({"spark": {"spark.executor.cores": 4}}, "spark.executor.cores, which the workbench must set itself"),
+    ({"packages": "a:b:1"}, "packages is 'a:b:1'; it must be a list"),
+    ({"jars": ["x.jar"], "testbed": "fluid"}, "jars is given, but the fluid testbed starts no Spark"),
 )
-def test_a_study_refuses_what_cannot_be_passed_on(given, message):
-    with pytest.raises(WorkbenchError, match=message):
-        study_from({**STUDY, **given})
 
 
 def test_a_module_finds_its_py_files_here(tmp_path, monkeypatch):

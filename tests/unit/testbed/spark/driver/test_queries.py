@@ -163,14 +163,11 @@ def test_jobs_of_the_sinks_own_are_no_part_of_the_tasks_that_write(counted):
     assert found.jobs_s == pytest.approx(50 * 0.15)
 
 
-def test_stages_that_overlap_count_once():
+def test_growth_is_found_whatever_the_rows_and_stages_that_overlap_count_once():
     one = sunk(0, 100)
     stages = (Stage(0, (), (), (), 10.0, 10.5), Stage(1, (), (), (), 10.2, 10.6), Stage(2, (), (), (), 10.7, 10.8))
     progress = one.progress | {"durationMs": {"addBatch": 1000.0}}
     assert outside_s(BatchLog(0, progress, stages)) == pytest.approx(0.3)
-
-
-def test_growth_is_found_whatever_the_rows_and_noise_alone_is_none():
     random = np.random.default_rng(1)
     logs = [sunk(number, int(random.integers(1_000, 5_000))) for number in range(80)]
     steady = [0.1 + 2e-5 * log.records + random.normal(0, 0.01) for log in logs]
@@ -223,7 +220,7 @@ def test_its_limit_is_what_fits_beside_its_fixed_part_and_there_is_none_while_it
     assert source.profile(FOUR, scans=2).rate_limit == pytest.approx(0.9 / (2.0 * 1e-5), rel=1e-3)
 
 
-def test_a_rate_near_the_limit_is_reason_to_look_again():
+def test_a_rate_near_the_limit_is_reason_to_look_again_and_the_faster_look_counts():
     source = known()
     limit = source.profile(FOUR).rate_limit
     assert not source.doubtful(limit / 1.21, FOUR)
@@ -235,9 +232,6 @@ def test_a_rate_near_the_limit_is_reason_to_look_again():
         assert source.doubtful(1e9, FOUR)
         source.keep(readings(0.2, 1e-5), FOUR)
     assert not source.doubtful(1e9, FOUR)
-
-
-def test_the_faster_look_counts():
     source = known(0.2, 4e-5)
     slow = source.profile(FOUR).rate_limit
     source.keep(readings(0.2, 1e-5), FOUR)

@@ -33,12 +33,17 @@ def test_a_batch_appears_when_it_is_committed_and_only_once_with_the_records_of_
     assert [task.records_out for task in batch.stages[0].tasks] == [40, 60]
 
 
-def test_half_a_line_waits_for_the_rest(log):
+def test_half_a_line_waits_for_the_rest_and_the_reason_a_query_ended_is_kept(log):
     whole = "".join(json.dumps(event) + "\n" for event in BATCH)
     log.path.write_text(whole[:-30])
     assert log.poll() == []
     log.path.write_text(whole)
     assert len(log.poll()) == 1
+    name = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryTerminatedEvent"
+    write(log.path, [{"Event": name, "id": QUERY, "exception": "boom"}])
+    log.poll()
+    assert log.failure(QUERY) == "boom"
+    assert log.failure("another") is None
 
 
 def test_batches_that_read_nothing_of_what_was_released_are_remembered_until_one_reads(log):
@@ -58,17 +63,12 @@ def test_batches_that_read_nothing_of_what_was_released_are_remembered_until_one
     assert list(log.unread(QUERY)) == []
 
 
-def test_a_stage_that_failed_is_no_work(log):
+def test_a_stage_that_failed_is_no_work_and_of_one_not_run_again_nothing_counts(log):
     write(log.path, [*BEGIN, task(1, 0, scanned=5), stage(1, failure="cancelled"), progress()])
     assert log.poll() == []
-
-
-def test_the_reason_a_query_ended_is_kept(log):
-    name = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryTerminatedEvent"
-    write(log.path, [{"Event": name, "id": QUERY, "exception": "boom"}])
-    log.poll()
-    assert log.failure(QUERY) == "boom"
-    assert log.failure("another") is None
+    events = [*BEGIN, task(1, 0, scanned=100), stage(1), state_task(0, 75), stage(2, failure="FetchFailed")]
+    (scan,) = operators_of(committed(log, events))
+    assert scan.records_in == 100
 
 
 def test_executors_that_were_replaced_before_they_were_used_are_not_lost(tmp_path):
@@ -123,12 +123,6 @@ def test_what_a_failed_attempt_finished_is_not_run_again_and_counts(log):
     assert (scan.tasks, scan.records_in, scan.records_out, scan.cpu_s) == (2, 300, 100, pytest.approx(0.1))
     assert (count.tasks, count.records_in, count.cpu_s) == (3, 100, pytest.approx(0.15))
     assert count.records_out == 3  # what its node counted, in all attempts
-
-
-def test_of_a_stage_that_failed_and_was_not_run_again_nothing_counts(log):
-    events = [*BEGIN, task(1, 0, scanned=100), stage(1), state_task(0, 75), stage(2, failure="FetchFailed")]
-    (scan,) = operators_of(committed(log, events))
-    assert scan.records_in == 100
 
 
 def test_a_batch_that_a_query_begins_again_after_it_ended_counts_once(log):

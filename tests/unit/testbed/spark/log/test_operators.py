@@ -1,5 +1,3 @@
-"""Operators as the stages, tasks and plans of an event log show them."""
-
 import json
 from dataclasses import replace
 from types import SimpleNamespace
@@ -41,14 +39,11 @@ from workbench.testbed.spark.log.operators import (
 )
 
 
-def test_which_operator_feeds_which_is_told_by_the_stages(batch):
+def test_useful_seconds_are_run_seconds_without_a_quota_and_operators_are_fed_by_their_stages(batch):
     names = operator_names(stage_labels(batch.stages))
     assert operator_edges([batch], names) == (("source", names[0]), (names[0], names[1]))
     assert operator_edges([batch], [*names, "3 map"]) == ()
     assert operator_edges([], names) == ()
-
-
-def test_without_a_quota_useful_seconds_are_run_seconds(batch):
     operators, samples = operator_metrics([batch], 2.0, 1.0, SourceCost(0.0, 0.0))
     source, scan, aggregate = operators
     assert (source.kind, source.records_out) == ("source", 300)
@@ -330,7 +325,7 @@ def executed(*stages):
     return BatchLog(0, {}, made)
 
 
-def test_a_slow_executor_is_named_and_stages_are_compared_each_for_itself():
+def test_each_executor_is_compared_stage_by_stage_and_key_skew_is_no_slow_worker():
     paces = executor_paces([executed([("0", 1000, 1.0), ("1", 1000, 2.5), ("2", 1000, 1.0)])] * 3)
     assert [(one.executor, one.host) for one in paces] == [("0", "10.0.0.0"), ("1", "10.0.0.1"), ("2", "10.0.0.2")]
     assert [one.times for one in paces] == pytest.approx([2 / 3.5, 2.5, 2 / 3.5])
@@ -339,9 +334,6 @@ def test_a_slow_executor_is_named_and_stages_are_compared_each_for_itself():
     # One executor does more of the costly stage, at the same pace as the other.
     cheap, costly = [("0", 1000, 1.0), ("1", 600, 0.6)], [("0", 600, 6.0), ("1", 1000, 10.0)]
     assert [one.times for one in executor_paces([executed(cheap, costly)])] == pytest.approx([1.0, 1.0])
-
-
-def test_key_skew_is_not_taken_for_a_slow_worker_and_one_executor_is_compared_with_nobody():
     skewed = [("0", 1000, 1.0), ("1", 10, 0.5)]  # mostly the fixed time of a task
     assert executor_paces([executed(skewed)]) == ()
     fair = [("0", 500, 0.5), ("1", 500, 0.5)]

@@ -1,5 +1,3 @@
-"""Where Spark's Kafka connector comes from."""
-
 import re
 from pathlib import Path
 from types import SimpleNamespace

@@ -57,17 +57,13 @@ def test_a_limit_around_the_workbench_goes_on_to_hold(v1, monkeypatch):
     assert group.all_folders == (v1 / "cpu/outer/g", v1 / "cpuacct/g", v1 / "cpu/outer/g-driver")
 
 
-def test_slots_and_driver_go_before_other_processes(v1):
+def test_version_1_keeps_quota_and_accounting_apart_and_slots_and_driver_go_before_others(v1):
     group = CpuQuota.create("g", v1)
     group.add_driver(os.getpid())
     assert (v1 / "cpu" / "g-driver" / "cgroup.procs").read_text() == str(os.getpid())
     for folder in (group.folders[0], group.driver):
         assert (folder / "cpu.shares").read_text() == "16384"
     assert not (group.driver / "cpu.cfs_quota_us").exists()  # the slots are not charged for it
-
-
-def test_version_1_keeps_quota_and_accounting_in_two_hierarchies(v1):
-    group = CpuQuota.create("g", v1)
     group.limit(0.25)
     assert (v1 / "cpu" / "g" / "cpu.cfs_quota_us").read_text() == "25000"
     (v1 / "cpuacct" / "g" / "cpuacct.usage").write_text("1500000000")
