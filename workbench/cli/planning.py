@@ -169,7 +169,10 @@ def _show_dry_run(would: DryRun, study: Study, *, as_json: bool) -> int:
         shape = f"{units.some(budget.slots, 'slot')} of {budget.profile.memory_mb:,} MB"
         print(f"measure {shape} at a trigger interval of {budget.interval_s:g} s")
     least, most = would.runs
-    print(f"{units.some(most, 'run')} in all" if least == most else f"then up to {most} runs in all, {least} at least")
+    open_ = most - would.recorded - len(would.first) - len(would.sweep)
+    chosen = f", {open_} of them by what the others show" if open_ > 0 else ""
+    in_all = f"{units.some(most, 'run')} in all{chosen}"
+    print(in_all if least == most else f"then up to {most} runs in all, {least} at least")
     scale, unit = (1, "seconds") if would.seconds[1] < _IN_SECONDS else (60, "minutes")
     ends = dict.fromkeys(f"{math.ceil(end / scale)}" for end in would.seconds)
     print(f"about {' to '.join(ends)} {unit}")

@@ -11,7 +11,7 @@ from workbench.capacity import Exploration, ResourceExplorer
 from workbench.capacity.explore import conclude
 from workbench.capacity.model import Asked
 from workbench.capacity.planning import sweep
-from workbench.errors import WorkbenchError
+from workbench.errors import NoCapacityError, WorkbenchError
 from workbench.journal import Journal
 from workbench.records import CapacityPlan, InstanceType, Measurement, Probe, Run
 from workbench.speed import RelativeSpeed, relative_speed, typical_of
@@ -92,6 +92,9 @@ def _with_answers(explorer: ResourceExplorer, ready: Prepared) -> Generator[meas
         except StopIteration as end:
             found: Exploration = end.value
             return found
+        except NoCapacityError as error:
+            known = SoFar(ready.study, tuple(made), ready.instances).lines
+            raise NoCapacityError(" ".join([str(error), *(f"Known {line}." for line in known)])) from error
         yield event
         if isinstance(event, measuring.Finished | measuring.Reused):
             made.append(event.measurement)
@@ -144,7 +147,9 @@ class SoFar:
         best = max(made, key=lambda run: run.estimate.low)
         slots = units.some(best.budget.slots, "slot")
         known = f"{self._after}: at least {units.rate(best.estimate.low)} on {slots}, by a probe that was sustained"
+        enough = [units.rate(rate) for rate in self.study.targets if rate <= best.estimate.low]
         if self.planned is None:
+            known += f"; enough for {', '.join(enough)}" if enough else ""
             return (known,) if best.estimate.low else ()
         fewest = min(run.budget.slots for run in made)  # a plan has no fewer
         bound = fewest if fewest > min(self.study.slots) else 0

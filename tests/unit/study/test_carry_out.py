@@ -4,15 +4,18 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from workbench.capacity import plan
 from workbench.capacity.planning import InstanceType
-from workbench.errors import WorkbenchError
+from workbench.errors import NoCapacityError, WorkbenchError
 from workbench.journal import Journal
+from workbench.measuring import Finished
 from workbench.records import CapacityPlan
 from workbench.study import SoFar, Study, read_planned, run_study, study_from, write_planned
+from workbench.study.carry_out import _with_answers
 from workbench.study.planned import plan_targets
 from workbench.study.prepared import prepare
 from workbench.testbed import FluidTestbed
@@ -159,6 +162,22 @@ def stored():
 def test_the_plans_that_ship_advise_what_would_be_advised_now(stored):
     again = plan_targets(stored.study, stored.exploration, stored.sweep, stored.instances)
     assert [plan.verdict.advised for plan in stored.plans] == [plan.verdict.advised for plan in again.plans]
+
+
+def test_what_was_sustained_answers_a_lower_rate_also_where_no_run_gives_a_capacity(stored):
+    run = max(stored.exploration.measurements, key=lambda run: run.budget.slots)
+    known = replace(run, estimate=replace(run.estimate, rate=None))
+    study = replace(stored.study, targets=(20_000.0, 900_000.0))
+
+    def steps(_):
+        yield Finished("key", known)
+        raise NoCapacityError("None of 1 runs gives a capacity.")
+
+    ready = SimpleNamespace(study=study, query=None, instances=())
+    with pytest.raises(NoCapacityError) as raised:
+        list(_with_answers(SimpleNamespace(steps=steps), ready))
+    assert "None of 1 runs gives a capacity. Known after 1 run: at least " in str(raised.value)
+    assert str(raised.value).endswith("; enough for 20 k records/s.")
 
 
 def test_a_first_answer_is_an_upper_bound_or_given_where_a_run_carries_the_rate_and_not_far_beyond(stored):

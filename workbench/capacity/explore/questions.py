@@ -185,7 +185,7 @@ class Question:
         after = f"After {units.some(len(self.runs), 'run')}" if self.runs else "At first"
         said = f"{after} the explorer asks for {asked}: {self.why.words}"
         if self.why.cause in {"corner", "farthest"} and all_ <= _defined_from(self.space):
-            said += f" (the grid is the space: there is nothing to choose until its {all_} budgets are measured)"
+            said += f"; there is nothing to choose, because all {all_} budgets are measured first"
         return said
 
     @property
