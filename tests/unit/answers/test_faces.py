@@ -65,7 +65,7 @@ ANSWERS = {
 }
 
 
-@pytest.fixture(params=ANSWERS)
+@pytest.fixture(scope="module", params=ANSWERS)
 def answer(request):
     return ANSWERS[request.param]()
 

@@ -32,10 +32,17 @@ def test_the_dataflow_is_the_one_that_was_observed(measurement):
     assert len(arrows.x) == 3 * (len(edges) + 2)  # the source feeds the two that nobody feeds
 
 
-def test_missing_results_are_not_yet(measurement):
+def test_missing_results_are_not_yet_and_checks_that_could_not_be_made_are_counted(measurement):
     empty = replace(measurement.estimate, rate=None, low=0.0, observation=None)
     made = {card.name: card.kind for card in cards(replace(measurement, estimate=empty, source=None))}
     assert made["operators"] == made["source"] == "no-data"
+    blind = replace(measurement, estimate=replace(measurement.estimate, observation=None))
+    unknown = [check for check in checks(blind) if check.finding is None]
+    assert unknown
+    assert card_of(blind, "health").finding == (
+        f"{10 - len(unknown)} of 10 checks passed; {len(unknown)} could not be made, because the run did not record "
+        "what they need."
+    )
 
 
 @pytest.mark.parametrize(
@@ -72,16 +79,6 @@ def test_slots_that_read_nothing_of_a_topic_are_named(measurement, partitions, a
     assert bool(check.advice) is advised
     if partitions == 3:
         assert check.finding == "The topic has 3 partitions with records, so 1 of 4 slots had nothing to read."
-
-
-def test_checks_that_could_not_be_made_are_counted(measurement):
-    blind = replace(measurement, estimate=replace(measurement.estimate, observation=None))
-    unknown = [check for check in checks(blind) if check.finding is None]
-    assert unknown
-    assert card_of(blind, "health").finding == (
-        f"{10 - len(unknown)} of 10 checks passed; {len(unknown)} could not be made, because the run did not record "
-        "what they need."
-    )
 
 
 def test_rows_that_came_late_are_told(measurement):

@@ -35,7 +35,7 @@ def test_who_ran_the_command_that_was_advised_is_advised_what_it_planned():
     assert too_far.command
 
 
-def test_a_start_on_other_slots_changes_nothing_of_what_limits_these(tmp_path):
+def test_a_start_on_other_slots_changes_neither_limits_nor_skew_of_these(tmp_path):
     log = list(events(a_day(0.5 * TRUE)))
     usual = observe(written(tmp_path / "usual", log), interval_s=2.0)
     after = events(a_day(0.5 * TRUE, batches=40), whole=False, begun=BEGUN + 1000, first=200, run="r-2", slots=8,
@@ -43,11 +43,6 @@ def test_a_start_on_other_slots_changes_nothing_of_what_limits_these(tmp_path):
     found = observe(written(tmp_path / "log", [*log, executor("1", 4), *after]), interval_s=2.0)
     assert (found.partitions, found.limits) == (usual.partitions, pytest.approx(usual.limits))
     assert answer(found, 0.0).about["partitions"] == "4"
-
-
-def test_skew_on_other_slots_is_none_of_these(tmp_path):
-    log = list(events(a_day(0.5 * TRUE)))
-    usual = observe(written(tmp_path / "usual", log), interval_s=2.0)
     after = list(events(a_day(0.8 * TRUE, batches=40), whole=False, begun=BEGUN + 1000, first=200, run="r-2", slots=8))
     for told in (event["Task Info"] for event in after if event["Event"] == "SparkListenerTaskEnd"):
         if told["Partition ID"] == 0:

@@ -63,7 +63,7 @@ def test_the_plan_chosen_among_those_worth_choosing_is_the_best_one(study):
     assert (number, len(front.table.rows)) == (0, len(study.front.pareto))
 
 
-def test_a_rate_that_is_carried_but_for_rounding_is_carried(study):
+def test_a_rate_that_is_carried_but_for_rounding_is_carried_and_one_that_another_plan_carries_is_told(study):
     rate = study.best.rate.rate * (1 + 1e-12)
     assert not [reason for reason in cautions(asking(study, rate)) if "carr" in reason]
     more = asking(study, 2 * rate)
@@ -72,9 +72,6 @@ def test_a_rate_that_is_carried_but_for_rounding_is_carried(study):
     (reason, remedy), *_ = cautions(more, placement="a b.yaml").items()
     assert reason.startswith("No placement carries the ")
     assert str(remedy).endswith(f"-p placement 'a b.yaml' -p workers {problem.workers + 1} -p slots {problem.slots}")
-
-
-def test_a_plan_that_does_not_carry_what_another_does_is_told(study):
     even = next(row.placed for row in study.compared.rows if row.placed.method == "round-robin")
     found = replace(asking(study, study.best.rate.rate), asked=even)
     remedy = next(advice for reason, advice in cautions(found, method="round-robin").items() if "carry" in reason)

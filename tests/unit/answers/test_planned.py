@@ -87,12 +87,9 @@ def test_a_concern_is_said_once_at_its_worst_and_what_is_settled_last():
     assert said == ["6 k records/s: why", "12 k records/s: why", *weighed]
 
 
-def test_a_page_shows_at_most_four_cautions():
+def test_a_page_shows_at_most_four_cautions_and_all_findings_once_as_evidence_with_their_targets():
     found = tuple(finding(one, 2.0, f"about {one}") for one in ("hot key", "late batches", "source share", "keys", "x"))
     assert lead(staged(cards=found)).html.count("<li>") == MOST_CAUTIONS
-
-
-def test_all_findings_are_evidence_each_once_with_its_targets():
     far, near = finding("extrapolation", 12.0, "far"), finding("extrapolation", 3.0, "near")
     both = finding("levels off", 0.9, "levels off")
     made = staged()
@@ -105,7 +102,7 @@ def test_all_findings_are_evidence_each_once_with_its_targets():
     }
 
 
-def test_deployments_next_to_the_planned_one_have_its_verdicts_risk_and_no_more_with_more_slots():
+def test_deployments_next_to_the_planned_one_have_its_verdicts_risk_and_more_slots_no_more(monkeypatch):
     made = staged()
     for one, beside in zip(made.plans, answer(made).listings, strict=True):
         slots, risks = ([fact.value for fact in column(name, beside.rows)] for name in ("Slots", "Risk"))
@@ -114,9 +111,6 @@ def test_deployments_next_to_the_planned_one_have_its_verdicts_risk_and_no_more_
         assert slots == sorted(set(slots))
         assert risks == sorted(risks, reverse=True)
     assert lead(made).html.count('<tr class="chosen">') == 2
-
-
-def test_more_slots_are_no_riskier_because_some_may_stay_idle(monkeypatch):
     made = staged(rates=(6_000,))
     one = made.plans[0]
     own = replace(made, plans=(replace(one, verdict=replace(one.verdict, risk=0.01)),))

@@ -46,13 +46,10 @@ def test_numbers_of_few_bits_are_reckoned_with_in_full(kind):
     assert bids2(rates, {"a": 1.0, "b": 2.0}, 10**9) == bids2({"a": 100, "b": 45}, {"a": 1.0, "b": 2.0}, 10**9)
 
 
-def test_a_tie_of_whole_numbers_is_a_tie():
+def test_ties_go_to_the_first_operator_and_one_of_whole_numbers_is_a_tie():
     found = bids2({"b": 1, "a": 1}, {"b": 1, "a": 49}, 51)
     assert (found.tasks, found.source_rate) == ({"b": 2, "a": 49}, 1.0)
     assert bids2({"b": 1, "a": 1}, {"b": 1, "a": 49}, 50).bottleneck == "b"
-
-
-def test_ties_go_to_the_first_operator():
     assert bids2({"b": 1.0, "a": 1.0}, {"a": 1.0, "b": 1.0}, 5).tasks == {"b": 3, "a": 2}
     assert bids2({"a": 1.0, "b": 1.0}, {"a": 1.0, "b": 1.0}, 5).bottleneck == "b"
     assert bids2({"a": 1.0, "b": 1.0}, {"a": 1.0, "b": 1.0}, 4).bottleneck == "a"
@@ -76,13 +73,10 @@ def test_nothing_bounded_is_an_answer_with_idle_slots(solver):
     assert (found.source_rate, found.bottleneck, found.idle_slots) == (math.inf, None, 5)
 
 
-def test_numbers_of_numpy_are_numbers():
+def test_numbers_of_numpy_are_numbers_and_extreme_ones_do_no_harm():
     found = bids2({"a": np.float64(2.0)}, {"a": np.float64(0.5)}, np.int64(3))
     assert (found.tasks, found.source_rate) == ({"a": 3}, 12.0)
     assert type(found.source_rate) is float
-
-
-def test_extreme_numbers_do_no_harm():
     found = bids2({"a": 1e300, "b": 1e-300, "c": 1e-3}, {"a": 1e-8, "b": 1e8, "c": 1.0}, 10)
     assert found.tasks == {"a": 1, "b": 8, "c": 1}
 
@@ -115,13 +109,7 @@ def test_input_that_means_nothing_is_refused(arguments, message):
     assert str(error.value).startswith(message)
 
 
-def test_a_cbc_that_cannot_be_run_is_named(monkeypatch):
-    monkeypatch.setattr(pulp.PULP_CBC_CMD, "pulp_cbc_path", "/nowhere/cbc")
-    with pytest.raises(WorkbenchError, match=r"CBC could not be run on bids2 \(.*/nowhere/cbc.*\); check that"):
-        bids2(RATES, RATIOS, 11, solver="cbc")
-
-
-def test_a_problem_without_a_solution_is_named():
+def test_a_cbc_that_cannot_be_run_and_a_problem_without_a_solution_are_named(monkeypatch):
     problem = pulp.LpProblem("nothing", pulp.LpMinimize)
     count = problem.add_variable("count", 0, 1, pulp.LpInteger)
     problem += count
@@ -130,3 +118,6 @@ def test_a_problem_without_a_solution_is_named():
         solve_by_cbc(problem)
     with pytest.raises(WorkbenchError, match=r"^CBC found no solution of nothing within 5 s; raise the time limit \("):
         solve_by_cbc(problem, 5.0)
+    monkeypatch.setattr(pulp.PULP_CBC_CMD, "pulp_cbc_path", "/nowhere/cbc")
+    with pytest.raises(WorkbenchError, match=r"CBC could not be run on bids2 \(.*/nowhere/cbc.*\); check that"):
+        bids2(RATES, RATIOS, 11, solver="cbc")

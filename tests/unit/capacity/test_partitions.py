@@ -70,26 +70,17 @@ SCAN = StageLine("1 scan", 0.5, 1e-4, 1.0, 1.0, source=True)
 TINY = MicroBatch(0.2, 0.002, (SCAN, StageLine("2 sum", 0.83, 1e-4, 0.2, 1.0, stateful=True)), 0.0, 6)
 
 
-def test_tiny_slots_of_one_quota_get_fewer_partitions_than_slots():
+def test_tiny_slots_get_fewer_partitions_a_frozen_count_is_kept_and_full_intervals_leave_no_rate():
     found = bids2_micro_batch(TINY, 32, 10.0, slot_speedup=20.0)
     assert max(found.partitions.values()) < 32
     assert found.rate > 1.1 * TINY.rate(32, 32, 10.0)
     whole_cores = bids2_micro_batch(TINY, 32, 10.0)
     assert set(whole_cores.partitions.values()) == {32}
-
-
-def test_a_frozen_count_is_kept():
     found = bids2_micro_batch(TINY, 8, 10.0, frozen=12)
     assert found.partitions == {"1 scan": 8, "2 sum": 12}
     assert found.rate < bids2_micro_batch(TINY, 8, 10.0).rate
-
-
-def test_fixed_parts_that_fill_the_interval_leave_no_rate():
     found = bids2_micro_batch(TINY, 4, 1.0)
     assert (found.rate, found.limit) == (0.0, "2 sum")
-
-
-def test_many_slots_take_a_grid_of_candidates():
     found = bids2_micro_batch(TINY, 5000, 10.0)
     assert found.rate >= TINY.rate(5000, 5000, 10.0)
     assert found.rate >= bids2_micro_batch(TINY, 4000, 10.0).rate * 0.999

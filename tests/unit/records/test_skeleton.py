@@ -1,5 +1,3 @@
-"""The job that starts a plan."""
-
 import ast
 
 import pytest

@@ -73,14 +73,11 @@ def test_table_iv_follows_from_table_iii(query):
     assert {memory: model.slots_for(rate, memory) for memory in cells} == cells
 
 
-def test_ln_for_log1p_gives_q5_one_slot_more():
+def test_other_readings_of_table_iii_fail_and_ln_for_log1p_gives_q5_one_slot_more():
     a, b, c = coefficients("q5")
     budgets = np.array([(m, n) for m in (32768.0, 65536.0) for n in (9.0, 25.0, 48.0)])
     model = CapacityModel("log").fit(budgets, np.log(budgets) @ [a, b] + c)
     assert [model.slots_for(2.5e6, memory) for memory in (32768, 65536)] == [1070, 1080]
-
-
-def test_other_readings_of_table_iii_fail():
     assert all(coefficients(query, margin=1.0) is None for query in PRINTED)  # without the 110 %
     assert coefficients("q8", unit=1 / 16) is None  # MB per slot
     assert coefficients("q11", unit=1 / 16) is None

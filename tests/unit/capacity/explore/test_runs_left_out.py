@@ -201,15 +201,12 @@ def full_run(run):
     return replace(run, budget=replace(run.budget, interval_s=5.0), estimate=estimate, tasks=None)
 
 
-def test_a_batch_that_fits_no_interval_is_named_with_a_longer_one(planned):
+def test_a_batch_that_fits_no_interval_is_named_with_a_longer_one_and_ends_the_exploration(planned, tmp_path):
     runs = [full_run(run) for run in planned.exploration.measurements[:2]]
     with pytest.raises(WorkbenchError) as raised:
         conclude(runs, "ended")
     assert "even at a low rate a batch took 7.0 s, over the trigger interval of 5 s" in str(raised.value)
     assert "interval_s: 28" in str(raised.value)
-
-
-def test_the_explorer_ends_where_even_the_most_slots_have_no_room_for_rows(planned, tmp_path):
     run = full_run(planned.exploration.measurements[0])
     journal = Journal(tmp_path / "j.jsonl")
     optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), journal)
@@ -226,7 +223,7 @@ def test_the_run_that_is_shown_in_full_is_none_that_failed(planned):
     assert {card.title.partition(":")[0] for card in shown} == {"Run 4, on 16 slots"}
 
 
-def test_where_the_source_bounds_all_runs_there_is_no_model(planned):
+def test_where_the_source_bounds_all_runs_there_is_no_model_and_it_ends_after_the_corners(planned, tmp_path):
     runs = [
         replace(run, estimate=replace(run.estimate, limit="source", high=math.inf))
         for run in planned.exploration.measurements
@@ -234,9 +231,6 @@ def test_where_the_source_bounds_all_runs_there_is_no_model(planned):
     with pytest.raises(WorkbenchError, match=r"^None of 9 runs .* the source was the limit.* so that the query is"):
         conclude(runs, "ended", choice="edge")
     assert overstatement(runs) is None
-
-
-def test_an_exploration_that_the_source_bounds_ends_after_the_corners(tmp_path, planned):
     optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), Journal(tmp_path / "j.jsonl"))
     explorer = ResourceExplorer(optimizer, STUDY.space)
     for run in planned.exploration.measurements[:4]:
@@ -266,14 +260,11 @@ def test_doubtful_runs_are_fitted_and_named_on_one_card(planned):
     assert card.finding.startswith("1 of 9 fitted runs is doubtful. Run 1 ")
 
 
-def test_rates_that_are_fitted_are_the_middles_of_the_brackets(planned):
+def test_rates_that_are_fitted_are_the_middles_of_the_brackets_and_each_run_is_looked_at_once(planned, monkeypatch):
     runs = planned.exploration.fitted_runs
     middles = [math.sqrt(run.estimate.low * run.estimate.high) for run in runs]
     assert planned.exploration.rates.tolist() == pytest.approx(middles)
     assert all(run.estimate.low < middle < run.estimate.high for run, middle in zip(runs, middles, strict=True))
-
-
-def test_each_run_is_looked_at_once_for_the_costs(planned, monkeypatch):
     looked = []
     why = exploration.why_no_capacity
     monkeypatch.setattr(exploration, "why_no_capacity", lambda run: looked.append(run) or why(run))

@@ -15,7 +15,7 @@ def stuck_at(limit, rows, noise=0.03):
     return y
 
 
-def test_stuck_readings_are_found():
+def test_stuck_readings_are_found_also_of_two_limits():
     y = stuck_at(100_000, (2, 5, 7))
     review = review_readings(BUDGETS, y)
     (group,) = review.outliers
@@ -23,24 +23,17 @@ def test_stuck_readings_are_found():
     assert group.budgets == 3
     assert group.expected == (pytest.approx(8 * 50_000, rel=0.15), pytest.approx(29 * 50_000, rel=0.15))
     assert [row for row, valid in enumerate(review.valid) if not valid] == [2, 5, 7]
-
-
-def test_two_limits_are_found_one_after_the_other():
-    y = stuck_at(100_000, (2, 5, 7))
     y[[3, 6, 9]] = 40_000
     review = review_readings(BUDGETS, y)
     assert sorted(group.runs for group in review.outliers) == [(2, 5, 7), (3, 6, 9)]
 
 
-def test_equal_readings_of_equal_slot_counts_or_a_single_one_are_no_limit():
+def test_equal_readings_of_one_slot_count_and_a_query_that_levels_off_are_no_limit():
     assert review_readings(BUDGETS, stuck_at(100_000, (7,))).outliers == ()
     y = proportional(BUDGETS)  # three memories each, to the last digit
     assert review_readings(BUDGETS, y).outliers == ()
     y[BUDGETS[:, 1] == 16] = 100_000.0  # low, but at one slot count: nothing says that it is a limit
     assert review_readings(BUDGETS, y).outliers == ()
-
-
-def test_a_query_that_levels_off_is_not_stuck():
     # Its readings lie in one cell of the estimator's grid, so they are equal; no smaller budget carries more.
     slots = BUDGETS[:, 1]
     y = np.where(slots >= 8, 240_000.0, proportional(BUDGETS))
@@ -49,7 +42,7 @@ def test_a_query_that_levels_off_is_not_stuck():
     assert review_readings(BUDGETS, y, 1.2 * proportional(BUDGETS)).outliers == ()  # it knows no hot key
 
 
-def test_the_objective_may_excuse_a_reading():
+def test_objectives_may_excuse_a_reading_and_alone_tell_stuck_ones_from_a_fit_of_nothing():
     y = stuck_at(100_000, (2, 5, 7))
     objectives = np.full(len(y), np.nan)
     assert len(review_readings(BUDGETS, y, objectives).outliers) == 1
@@ -57,9 +50,6 @@ def test_the_objective_may_excuse_a_reading():
     assert review_readings(BUDGETS, y, objectives).outliers == ()
     with raises("The objectives have the shape (2,); give one for each of the 12 runs."):
         review_readings(BUDGETS, y, [1, 2])
-
-
-def test_objectives_alone_tell_stuck_readings_from_a_fit_of_nothing():
     points = [[512, 2], [512, 4], [512, 8]]
     assert review_readings(points, [1e5, 1e5, 1e5]).outliers == ()
     assert len(review_readings(points, [1e5, 1e5, 1e5], [2e5, 4e5, 8e5]).outliers) == 1
@@ -125,15 +115,12 @@ def test_readings_that_grow_with_the_slots_are_reviewed_without_a_fit(monkeypatc
         assert review.outliers == ()
 
 
-def test_a_command_names_the_file_that_is_known_as_a_shell_reads_it():
+def test_a_command_names_the_file_that_is_known_and_repeats_the_options_of_a_plan():
     assert Asked(study="my studies/q5.yaml").plan("Now").command == "workbench plan 'my studies/q5.yaml'"
     assert str(Asked().plan("Now")) == "Now run: workbench plan STUDY.yaml"
     read = Asked("observed", log="app 1", options={"interval": 2.0})
     assert read.observe(1e6, 0.05) == "workbench observe 'app 1' --interval 2 --target 1000000 --risk 0.05"
     assert read.observe(another=True) == "workbench observe LOG --interval 2"
-
-
-def test_the_options_of_a_plan_are_repeated():
     given = {"master": "spark://one:7077", "checkpoint": "/mnt/all", "journal": "mine.jsonl"}
     advised = remedies(Asked(study="slow.yaml", options=given))
     there = "workbench plan slow.yaml --master spark://one:7077 --checkpoint /mnt/all"
@@ -142,19 +129,13 @@ def test_the_options_of_a_plan_are_repeated():
     assert advised.quieter.command == f"{there} --journal NEW.jsonl"
 
 
-def test_what_a_report_measures_is_measured_again_by_the_report():
+def test_what_measured_measures_again_and_less_risk_is_advised_than_was_asked_for():
     for kind in ("spark", "fluid", "recorded"):
         for each in remedies(Asked(kind, "slow.yaml", scheduled=True)):
             assert each.words.endswith("run the report again.")
             assert not each.command
-
-
-def test_less_risk_is_advised_than_was_asked_for():
     for asked, advised in ((None, "0.05"), (0.3, "0.05"), (0.05, "0.025"), (0.02, "0.01")):
         assert remedies(Asked(risk=asked)).safer.words.startswith(f'Set "risk: {advised}" in the study')
         assert remedies(Asked("observed", risk=asked), 2e5).safer.command.endswith(f"--target 200000 --risk {advised}")
-
-
-def test_a_study_of_a_log_is_planned_again_and_not_observed():
     advised = remedies(Asked("observed", "a.yaml", "app"), 2e5)
     assert all(each.command == "workbench plan a.yaml" for each in (advised.safer, advised.quieter))

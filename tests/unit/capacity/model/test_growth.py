@@ -25,9 +25,11 @@ def test_the_weights_of_the_shapes_add_up_to_one(growth, sharing):
         assert any(shape.start > 0 for shape in shapes) == (sharing > 2)
 
 
-def test_an_unknown_growth_is_refused():
+def test_an_unknown_growth_and_objectives_of_other_runs_are_refused():
     with raises("The growth is 'nodes'; use one of tasks, workers, cores."):
         ScalingModel(growth="nodes").fit(RUNS, [1e5, 2e5, 4e5, 4e5])
+    with raises("The objectives have the shape (2,); X has 4 rows, so give 4 objectives, nan where there is none."):
+        ScalingModel().fit(RUNS, [1e5, 2e5, 4e5, 4e5], objectives=[1e5, 2e5])
 
 
 def test_cores_of_one_machine_are_no_workers():
@@ -64,7 +66,7 @@ def test_the_steps_of_whole_tasks_cancel_in_measured_over_objective(memory_effec
     assert known.predict([[1024, 8]]) == pytest.approx(between, rel=0.05)  # between 6 and 12 it is not a straight line
 
 
-def test_objectives_say_that_slots_are_tasks():
+def test_objectives_say_that_slots_are_tasks_and_a_stated_growth_goes_before_them():
     slots = RUNS[:, 1] + 4
     points = np.column_stack([RUNS[:, 0], slots])
     rates, far = 1e5 * slots, [[1024, 400]]
@@ -77,20 +79,11 @@ def test_objectives_say_that_slots_are_tasks():
     assert max(lows[:2]) < 0.7 * lows[2]
     assert pipelined.law_.steps is not None
     assert unknown.law_.steps is None
-
-
-def test_a_stated_growth_goes_before_what_objectives_say():
-    slots = RUNS[:, 1] + 4
     points, far = np.column_stack([RUNS[:, 0], slots]), [[1024, 400]]
     stated, alone = (
         ScalingModel(growth="workers").fit(points, 1e5 * slots, objectives=given) for given in (1e5 * slots, None)
     )
     assert stated.interval(far) == alone.interval(far)
-
-
-def test_there_is_one_objective_for_each_run():
-    with raises("The objectives have the shape (2,); X has 4 rows, so give 4 objectives, nan where there is none."):
-        ScalingModel().fit(RUNS, [1e5, 2e5, 4e5, 4e5], objectives=[1e5, 2e5])
 
 
 @pytest.mark.parametrize("growth", ["workers", "cores"])

@@ -15,7 +15,7 @@ from workbench.errors import WorkbenchError
 from workbench.records import SIMULATED, Machine
 
 
-def test_exact_parts_are_recovered_from_partitions_and_loads():
+def test_exact_parts_are_recovered_from_partitions_and_loads_and_a_topic_is_read_in_waves():
     engine = Engine()
     parts = fit_micro_batch([engine.run(n, divided=(2 * n, 4 * n), loads=(0.2, 0.5)) for n in (1, 2, 4)])
     assert parts.driver_s == pytest.approx(0.15, rel=0.02)
@@ -25,9 +25,6 @@ def test_exact_parts_are_recovered_from_partitions_and_loads():
         assert found.per_row_s == pytest.approx(true["per_row_s"], rel=0.02)
     assert parts.stages[1].power == pytest.approx(0.8, abs=0.02)
     assert parts.error < 0.01
-
-
-def test_a_topic_with_more_partitions_than_slots_is_read_in_waves():
     engine = Engine(topic=100)
     parts = fit_micro_batch([engine.run(n, 10.0, loads=(0.2, 0.5)) for n in (1, 2, 4)])
     assert parts.driver_task_s == pytest.approx(0.004, rel=0.1)
@@ -170,7 +167,7 @@ def test_the_gain_of_an_interval_and_of_partitions_is_the_engines(exact):
         assert gain == pytest.approx(truth, rel=0.03)
 
 
-def test_where_the_parts_do_not_explain_the_runs_the_law_stands_in():
+def test_where_the_parts_do_not_explain_the_runs_or_fill_their_interval_the_law_stands_in():
     """Slots that slow each other down more than in proportion: no sum of parts shows that."""
     engine = Engine(contention=0.5)
     runs = [engine.run(n, divided=(4 * n,)) for n in (1, 2, 4)]
@@ -179,13 +176,25 @@ def test_where_the_parts_do_not_explain_the_runs_the_law_stands_in():
     model = conclude(runs, "measured", choice="edge").model
     assert isinstance(model.law_, ScalingLaw)
     assert model.parts_ is not None
+    engine = Engine()
+    runs = [engine.run(n, 2.0, divided=(2 * n, 4 * n)) for n in (1, 2, 4)]
+    short = [replace(run, budget=replace(run.budget, interval_s=0.3)) for run in runs]
+    model = conclude(short, "measured", choice="edge").model
+    assert isinstance(model.law_, ScalingLaw)
+    assert np.isfinite(model.interval([[1024, 8]])).all()
 
 
-def test_a_pipelined_engine_has_no_batches():
+def test_a_pipelined_engine_has_no_batches_and_forms_of_least_squares_know_no_other_interval():
     runs = [Engine().run(n, divided=(4 * n,)) for n in (1, 2, 4)]
     points = [[run.budget.profile.memory_mb, run.budget.slots] for run in runs]
     model = model_of_form("scaling", growth="tasks").fit(points, [run.estimate.middle for run in runs], runs)
     assert model.parts_ is None
+    engine = Engine()
+    runs = [engine.run(n, divided=(2 * n, 4 * n)) for n in (1, 2, 4)]
+    model = conclude(runs, "measured", choice="edge", form="sqrt").model
+    assert model.batch is None
+    with pytest.raises(WorkbenchError, match="the sqrt form, do not show what a batch is made of"):
+        model.at_interval(10.0)
 
 
 def test_a_driver_that_tasks_fill_levels_capacity_off():
@@ -197,21 +206,3 @@ def test_a_driver_that_tasks_fill_levels_capacity_off():
     assert rates[3] < rates[2]
     assert model.predict([[1024, 200]]) == pytest.approx(0.0)
     assert model.risks(1.0, 1024, [8, 200]) == pytest.approx([0.0, 1.0], abs=1e-6)
-
-
-def test_fixed_parts_that_fill_the_interval_of_a_run_leave_it_to_the_law():
-    engine = Engine()
-    runs = [engine.run(n, 2.0, divided=(2 * n, 4 * n)) for n in (1, 2, 4)]
-    short = [replace(run, budget=replace(run.budget, interval_s=0.3)) for run in runs]
-    model = conclude(short, "measured", choice="edge").model
-    assert isinstance(model.law_, ScalingLaw)
-    assert np.isfinite(model.interval([[1024, 8]])).all()
-
-
-def test_forms_of_least_squares_know_no_other_interval():
-    engine = Engine()
-    runs = [engine.run(n, divided=(2 * n, 4 * n)) for n in (1, 2, 4)]
-    model = conclude(runs, "measured", choice="edge", form="sqrt").model
-    assert model.batch is None
-    with pytest.raises(WorkbenchError, match="the sqrt form, do not show what a batch is made of"):
-        model.at_interval(10.0)

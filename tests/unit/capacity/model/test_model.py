@@ -154,7 +154,7 @@ def test_slots_for_a_rate_in_steps_are_the_fewest_of_those_that_carry_it(step):
             assert model.slots_for(rate, 1024, min_slots=3, step=step) == fewest
 
 
-def test_no_number_of_slots():
+def test_no_number_of_slots_is_refused_but_not_where_few_carry_the_rate_and_more_less():
     falling = CapacityModel("linear").fit(BUDGETS, rates_of("linear", 0, -10, 1000))
     with raises(
         "No number of slots sustains 1.10 M records/s (1.1 x 1 M records/s) at 512 MB a slot: by the linear form "
@@ -165,10 +165,6 @@ def test_no_number_of_slots():
     assert slow.slots_for(100, 512, margin=1.0) == math.ceil(math.exp(10))
     with raises(f"No number of slots up to {MAX_SLOTS:,} sustains 1.00 k records/s at 512 MB a slot: by the log form"):
         slow.slots_for(1000, 512, margin=1.0)
-
-
-def test_a_rate_that_few_slots_carry_is_not_refused_because_more_carry_less():
-    falling = CapacityModel("linear").fit(BUDGETS, rates_of("linear", 0, -10, 1000))
     assert falling.slots_for(900, memory_mb=512) == 1
     assert falling.slots_for(850, memory_mb=512, min_slots=4) == 4
 
@@ -197,33 +193,10 @@ def test_leave_one_out_error_of_a_row_that_alone_determines_a_coefficient_is_inf
     assert leave_one_out_error([[1, 2], [2, 3]], [1, 2]) == math.inf
 
 
-def test_the_cost_is_the_least_error_over_the_forms():
+def test_the_cost_is_the_least_error_over_the_forms_and_none_of_runs_on_a_line():
     y = rates_of("sqrt", 10, 3e4, -1e4)
     assert exploration_cost(BUDGETS, y) == pytest.approx(leave_one_out_error(BUDGETS, y, "sqrt"), abs=1e-6)
     assert exploration_cost(BUDGETS, y, ["log"]) == leave_one_out_error(BUDGETS, y, "log") > 1000
-
-
-def test_ties_go_to_the_first_form():
-    constant = np.full(len(BUDGETS), 7.0)
-    assert select_model(BUDGETS, constant).form == "linear"
-    undetermined = [[1, 2], [1, 2], [1, 2]]
-    assert select_model(undetermined, [1, 2, 3], ["log", "linear"]).form == "log"
-
-
-def test_robust_selects_nothing():
-    y = rates_of("sqrt", 10, 3e4, -1e4)
-    assert select_model(BUDGETS, y, rule="robust").form == "scaling"
-    assert select_model(BUDGETS, proportional(BUDGETS), ["log", "scaling"]).form == "scaling"
-
-
-def test_selection_refuses_unknown_rules_and_no_forms():
-    with raises("The rule is 'best'; use one of halves, leave-one-out, robust."):
-        select_model(BUDGETS, proportional(BUDGETS), rule="best")
-    with raises("No form competes; give at least one, such as 'linear'."):
-        select_model(BUDGETS, proportional(BUDGETS), [])
-
-
-def test_the_cost_of_runs_on_a_line_is_none_and_not_their_round_off():
     points = np.array([(memory, slots) for memory in (512.0, 1024.0, 4096.0) for slots in (1.0, 2.0, 4.0, 8.0)])
     for seed in range(5):
         order = np.random.default_rng(seed).permutation(len(points))
@@ -231,3 +204,17 @@ def test_the_cost_of_runs_on_a_line_is_none_and_not_their_round_off():
         costs = [exploration_cost(points[order][:count], rates[:count]) for count in range(8, len(points) + 1)]
         assert costs == [0.0] * len(costs)
     assert exploration_cost(points, 1000.0 * points[:, 1] + points[:, 1] % 3) > 0
+
+
+def test_selection_takes_the_first_of_a_tie_nothing_but_the_law_for_robust_and_refuses_unknown_rules():
+    constant = np.full(len(BUDGETS), 7.0)
+    assert select_model(BUDGETS, constant).form == "linear"
+    undetermined = [[1, 2], [1, 2], [1, 2]]
+    assert select_model(undetermined, [1, 2, 3], ["log", "linear"]).form == "log"
+    y = rates_of("sqrt", 10, 3e4, -1e4)
+    assert select_model(BUDGETS, y, rule="robust").form == "scaling"
+    assert select_model(BUDGETS, proportional(BUDGETS), ["log", "scaling"]).form == "scaling"
+    with raises("The rule is 'best'; use one of halves, leave-one-out, robust."):
+        select_model(BUDGETS, proportional(BUDGETS), rule="best")
+    with raises("No form competes; give at least one, such as 'linear'."):
+        select_model(BUDGETS, proportional(BUDGETS), [])

@@ -10,7 +10,7 @@ from workbench.capacity.model import FORMS, scaling_law
 from workbench.capacity.model.scaling_law import fit_scaling_law
 
 
-def test_the_law_finds_overhead_and_proportional_growth():
+def test_the_law_finds_overhead_growth_and_memory_and_notices_what_levels_off():
     rng = np.random.default_rng(0)
     runs = np.array([(m, n) for m in (512.0, 4096.0) for n in (3.0, 4.0, 6.0, 8.0, 12.0, 24.0)])
     y = proportional(runs, overhead=2.0) * rng.lognormal(0, 0.02, len(runs))
@@ -18,15 +18,9 @@ def test_the_law_finds_overhead_and_proportional_growth():
     assert model.law_.weight @ model.law_.overhead == pytest.approx(2.0, abs=0.4)
     assert model.law_.expected_exponents == pytest.approx([0.0, 1.0], abs=0.03)
     assert model.predict([[1024, 96]]) == pytest.approx(94 * 50_000, rel=0.05)
-
-
-def test_the_law_carries_a_memory_effect_to_any_number_of_slots():
     y = proportional(BUDGETS, overhead=0.0) * (BUDGETS[:, 0] / 512) ** 0.1
     low, high = ScalingModel(growth="tasks").fit(BUDGETS, y).predict([[512, 150], [4096, 150]])
     assert high / low == pytest.approx(8**0.1, rel=0.03)
-
-
-def test_the_law_notices_what_levels_off():
     rng = np.random.default_rng(5)
     noise = rng.lognormal(0, 0.03, len(BUDGETS))
     steady = ScalingModel(growth="tasks").fit(BUDGETS, proportional(BUDGETS) * noise)
@@ -36,7 +30,7 @@ def test_the_law_notices_what_levels_off():
     assert levelling.predict([[1024, 120]]) == pytest.approx(1e5 * 120**0.4, rel=0.25)
 
 
-def test_a_stateful_query_may_level_off():
+def test_a_stateful_query_may_level_off_and_one_of_two_operators_is_taken_for_stateless():
     one = explore(7)
     fits = [ScalingModel(stateful=known, growth="tasks").fit(one.X, one.y) for known in (False, None, True)]
     stateless, unknown, stateful = fits
@@ -44,9 +38,6 @@ def test_a_stateful_query_may_level_off():
     assert lows == sorted(lows)
     assert lows[0] < 0.9 * lows[2]
     assert stateless.law_.levelling < unknown.law_.levelling < stateful.law_.levelling
-
-
-def test_a_query_of_two_operators_is_taken_for_stateless():
     runs = BUDGETS - [0, 2]
     fits = [ScalingModel(stateful=known, growth="tasks").fit(runs, proportional(runs)) for known in (False, None)]
     assert fits[0].interval([[512, 200]]) == fits[1].interval([[512, 200]])
@@ -126,28 +117,6 @@ def test_repeats_of_a_budget_take_no_more_work(monkeypatch):
     assert {one.shape[1] for one in made} == {len(BUDGETS)}
 
 
-def test_the_order_of_the_runs_does_not_matter():
-    rng = np.random.default_rng(2)
-    points = np.repeat(BUDGETS, 3, axis=0)
-    rates = proportional(points) * rng.lognormal(0, 0.05, len(points))
-    order = rng.permutation(len(points))
-    asked = np.array([[1024.0, 100.0], [512.0, 4.0]])
-    one, other = (fit_scaling_law(points[by], rates[by]) for by in (np.arange(len(points)), order))
-    for probability in (0.05, 0.5, 0.95):
-        assert one.quantile(asked, probability) == pytest.approx(other.quantile(asked, probability), rel=1e-6)
-
-
-def test_repeats_that_agree_are_known_better_than_one_run():
-    asked = np.array([[1024.0, 30.0]])
-    widths = []
-    for times in (1, 4):
-        points = np.repeat(BUDGETS, times, axis=0)
-        law = fit_scaling_law(points, proportional(points))
-        low, high = law.quantile(asked, 0.05), law.quantile(asked, 0.95)
-        widths.append(float(high[0] / low[0]))
-    assert widths[1] < widths[0]
-
-
 def test_the_law_is_drawn_to_the_brackets_that_it_misses_and_to_no_others():
     points = np.array([(1024.0, slots) for slots in (1, 2, 4)])
     rates = 1e5 * np.array([1.0, 2.6, 5.2])
@@ -163,7 +132,7 @@ def test_the_law_is_drawn_to_the_brackets_that_it_misses_and_to_no_others():
         assert tied.below(point[None], rate) == pytest.approx(0.3)
 
 
-def test_beyond_the_slots_measured_a_tie_fades():
+def test_a_tie_fades_beyond_the_slots_measured_and_at_one_slot_count_is_to_what_is_beyond_all():
     points = np.array([(1024.0, slots) for slots in (2, 4, 8)])
     law = fit_scaling_law(points, 1e5 * points[:, 1])
     middle = law.quantile(points, 0.5)
@@ -171,9 +140,6 @@ def test_beyond_the_slots_measured_a_tie_fades():
     asked = np.array([(1024.0, slots) for slots in (1, 2, 8, 16, 80)])
     factors = np.log(tied.quantile(asked, 0.5) / law.quantile(asked, 0.5))
     assert factors == pytest.approx(np.log([1.2, 1.2, 0.9, 0.9, 0.9]) * [0.5, 1, 1, 0.5, 0.1])
-
-
-def test_of_brackets_at_one_slot_count_the_law_misses_what_is_beyond_all():
     points = np.array([(1024.0, slots) for slots in (2, 4, 4, 8)])
     law = fit_scaling_law(points, 1e5 * points[:, 1])
     middle = law.quantile(points, 0.5)

@@ -72,12 +72,9 @@ def test_slots_are_the_fewest_that_carry_the_margin_and_none_where_no_number_doe
     assert found.fit_of("scaling").predicted[0] == pytest.approx(made.expected_rate)
 
 
-def test_slots_come_in_whole_executors_where_their_size_was_measured(exploration):
+def test_slots_come_in_whole_executors_and_a_plan_at_another_interval_is_not_compared(exploration):
     made = plan(exploration, RATE, memory_mb=[1024], executor_slots=8)
     assert {fit.slots[0] % 8 for fit in compare_forms(exploration, [made]).fits} == {0}
-
-
-def test_a_plan_at_another_interval_is_not_compared(exploration):
     made = plan(exploration, RATE, memory_mb=[1024])
     other = replace(made, budget=replace(made.budget, interval_s=9.0))
     (target,) = compare_forms(exploration, [other]).targets
@@ -96,14 +93,11 @@ def test_few_runs_at_one_memory(slots, rule, evidence):
     assert found.chosen == select_model(points, 5e4 * points[:, 1] ** 0.75).form
 
 
-def test_without_a_defined_error_the_first_form_is_taken():
+def test_law_and_form_are_distinguished_where_their_errors_are_and_without_one_the_first_is_taken():
     points = np.array([(512.0, 2.0), (512.0, 8.0), (2048.0, 2.0)])
     found = compare_forms(explored(points, proportional(points)))
     assert (found.chosen, found.rule, found.evidence) == ("linear", "first", "too few")
     assert [fit.left_out for fit in found.fits[:3]] == [None, None, None]
-
-
-def test_the_law_and_the_form_are_distinguished_only_where_their_errors_are():
     points = np.array([(512.0, n) for n in (2.0, 4.0, 8.0, 12.0, 16.0, 24.0, 32.0)])
     assert compare_forms(explored(points, 5e4 * points[:, 1] ** 0.75)).evidence == "law"
     assert compare_forms(explored(points, 1e6 + 1e5 * points[:, 1])).evidence == "form"

@@ -107,12 +107,9 @@ def test_a_counted_hot_key_that_reaches_the_tasks_says_what_it_takes():
     assert hot_key(runs, ONE_HOT, 2.0).limit == pytest.approx(2 * limit)
 
 
-def test_rows_aggregated_before_the_shuffle_hide_a_counted_hot_key():
+def test_hidden_or_even_counted_keys_take_nothing_to_do_and_no_keys_say_nothing():
     found = check_counted_keys(skewed(1.02), ONE_HOT, 40, 1.0)
     assert "does not reach the tasks" in found.finding
-
-
-def test_even_counted_keys_take_nothing_to_do_and_no_keys_say_nothing():
     even = KeyFrequencies("auction", 10_000, 0, tuple(map(str, range(1000))), (10,) * 1000, 1000)
     assert check_counted_keys(skewed(1.1), even, 4, 1.0).advice == "Nothing to do."
     assert check_counted_keys(skewed(1.1), None, 4, 1.0) is None
@@ -151,7 +148,7 @@ def joined_then_grouped(**grouped):
     return [seeing(run, operators=(*sides, join, last), edges=edges, inputs=inputs)]
 
 
-def test_a_key_is_looked_for_at_the_operator_that_goes_by_it():
+def test_a_key_is_looked_for_at_the_operator_that_goes_by_it_or_is_in_no_one_task():
     customers = replace(ONE_HOT, column="customer_id", input="orders")
     runs = joined_then_grouped(keys=("customer_id",), partial_sums=True)
     said = hot_key(runs, customers).sentence(1e3)
@@ -163,9 +160,6 @@ def test_a_key_is_looked_for_at_the_operator_that_goes_by_it():
     assert hot_key(runs, replace(customers, counts=(900, *[900] * 70), records=63_900)).limit == pytest.approx(
         71 / costs
     )
-
-
-def test_a_key_that_no_operator_goes_by_is_in_no_one_task():
     runs = joined_then_grouped(keys=("window",))
     found = hot_key(runs, replace(ONE_HOT, column="customer_id"))
     assert not found.reaches

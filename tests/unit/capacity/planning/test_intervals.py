@@ -100,7 +100,7 @@ def ratios(found):
     return {interval: gain.ratio for interval, gain in found.items()}
 
 
-def test_gains_are_relative_to_the_explored_interval_and_keep_the_bound():
+def test_gains_are_relative_to_the_explored_interval_and_as_uncertain_as_two_measurements():
     assert ratios(interval_speedups(POINTS, 2.0)) == {1.0: 0.5, 2.0: 1.0, 5.0: 1.5}
     assert ratios(interval_speedups(POINTS, 2.0, latency_s=4.0)) == {1.0: 0.5, 2.0: 1.0}
     assert ratios(interval_speedups(POINTS, 2.0, latency_s=2.0)) == {1.0: 0.5}
@@ -108,9 +108,6 @@ def test_gains_are_relative_to_the_explored_interval_and_keep_the_bound():
         interval_speedups(POINTS, 2.0, latency_s=1.0)
     with pytest.raises(WorkbenchError, match=r"interval 3 s that the model rests on.*compared: 1 s, 2 s, 5 s"):
         interval_speedups(POINTS, 3.0)
-
-
-def test_a_gain_is_as_uncertain_as_its_two_measurements():
     found = interval_speedups(POINTS, 2.0)
     assert [found[2.0].quantile(one) for one in (0.05, 0.5, 0.95)] == [1.0, 1.0, 1.0]  # the explored one itself
     fast = found[1.0]
@@ -238,15 +235,12 @@ def test_an_interval_that_cannot_be_measured_costs_no_plan(explored, swept, tmp_
     assert read_planned(tmp_path / "plans.json").plans == planned.plans
 
 
-def test_what_the_query_carries_at_least_is_no_capacity_to_compare(explored, swept):
+def test_what_is_no_capacity_is_not_compared_and_without_the_explored_interval_targets_are_planned(explored, swept):
     study = replace(explored.study, testbed="spark", intervals=(2.0, 5.0))
     bound = replace(swept[2], estimate=replace(swept[2].estimate, limit="source", high=math.inf))
     planned = plan_targets(study, explored.exploration, (swept[1], bound))
     assert planned.plans[0].budget.interval_s == 2.0
     assert "the source was the limit" in intervals_left_out(planned.sweep)[5.0]
-
-
-def test_without_the_explored_interval_nothing_is_compared_and_the_targets_are_planned(explored, swept):
     study = replace(explored.study, testbed="spark", intervals=(0.5, 2.0, 5.0))
     bound = replace(swept[1], estimate=replace(swept[1].estimate, limit="source", high=math.inf))
     runs = (swept[0], bound, swept[2])
@@ -273,6 +267,7 @@ ASKED = {"query": "nexmark:q5", "targets": [1e4], "slots": [1, 2], "memory_mb": 
         ({"intervals": [1, 5]}, r"intervals is \[1.0, 5.0\] without the interval_s of 2 s"),
         ({"intervals": [1, 2], "testbed": "fluid"}, r"but the fluid testbed has no trigger interval. Remove it"),
         ({"latency_s": 4}, r"latency_s is 4, but there are no intervals to choose from. Add"),
+        ({"latency_s": 4, "intervals": [2]}, r"latency_s is 4, but there are no intervals to choose from. Add"),
         ({"intervals": [0, 2]}, r"intervals\[0\] is 0; it must be at least 0.001 and at most 604800"),
     ],
 )

@@ -74,13 +74,10 @@ def test_a_query_loses_more_than_its_cores():
     assert 1.8 < lost < 2.1
 
 
-def test_without_parts_the_capacity_is_in_proportion():
+def test_without_parts_the_capacity_is_in_proportion_and_batches_that_may_never_end_are_refused():
     there, gain = on_cores(explored(), CountedCores(REFERENCE, 2.0, 2.0 / 1.15, 2.0 * 1.15))
     assert there is explored().model
     assert gain == IntervalSpeedup(2.0, 0.0, pytest.approx(math.log(1.15) / T, rel=1e-4), 8)
-
-
-def test_cores_on_which_a_batch_may_never_end_are_refused():
     fixed = 0.2
     with pytest.raises(WorkbenchError, match=r"Cores that are 0\.20 times as fast .* trigger interval of 2 s"):
         on_cores(recorded(), CountedCores(REFERENCE, fixed, 0.01, 0.4))
@@ -148,30 +145,24 @@ def test_fast_cores_can_make_a_dearer_type_the_cheapest():
     assert "It assumes the cores of fast, 2.00 times as fast as those measured (1.74 to 2.30)" in whose_cores(found)
 
 
-def test_a_list_without_speeds_gives_the_same_plan_and_says_whose_cores():
+def test_a_list_without_speeds_gives_the_same_plan_and_speeds_count_only_where_cores_were_timed():
     untimed, timed = made(INSTANCES, exploration=staged_exploration()), made(INSTANCES)
     assert replace(timed, cores=None) == untimed
     assert whose_cores(untimed) == ""
     assert "1.00 times as fast as those of the reference machine (0.87 to 1.15)" in whose_cores(timed)
     assert not timed.on_other_cores
-
-
-def test_speeds_have_no_effect_where_nobody_timed_the_cores_measured():
     found = made([replace(LARGE, core_speed=2.0)], exploration=staged_exploration())
     assert capacity(found) == capacity(made([LARGE], exploration=staged_exploration()))
     assert whose_cores(found).startswith("It assumes that the cores of c6i.xlarge are as fast as those measured")
 
 
-def test_types_of_one_speed_are_priced_together():
+def test_types_of_one_speed_are_priced_together_and_disagreeing_pieces_widen_the_doubt():
     listed = [replace(one, core_speed=0.5 + (number % 2)) for number, one in enumerate(INSTANCES)]
     found = offers(explored(), listed)
     assert [len(own) for _, own in found] == [6, 6]
     assert [cores.times for cores, _ in found] == pytest.approx([0.5, 1.5])
     ((cores, own),) = offers(explored(), ())
     assert (cores.other, own) == (False, ())
-
-
-def test_disagreeing_pieces_widen_the_doubt():
     found = staged_exploration()
     runs = [timed_on(run, REFERENCE.arithmetic_s, 4 * REFERENCE.reads_s) for run in found.measurements]
     ((cores, _),) = offers(conclude(runs, found.reason, growth="tasks"), [replace(LARGE, core_speed=1.0)])

@@ -59,6 +59,7 @@ def room(cpus, memory_mb):
         (16, 131072, (0.11, 9643.68)),
         (96, 393216, (0.31, 14886.56)),
         (1, 512, (0.06, 355)),
+        (1, 1024, (0.06, 356)),
     ],
 )
 def test_a_node_keeps_what_is_published(cpus, memory_mb, kept):
@@ -102,7 +103,7 @@ def test_every_pod_fits_on_the_worker_that_is_priced(place):
         assert heap + int(conf["spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB"]) >= slots * memory_mb - 1
 
 
-def test_without_prices_executors_are_of_a_usual_size():
+def test_without_prices_executors_are_of_a_usual_size_and_another_memory_fits_where_one_does_not():
     made = plan(explored(1.0, 1024), 2e6, memory_mb=[1024])
     cores, container_mb = pod(made)
     assert made.budget.slots > 500
@@ -114,23 +115,17 @@ def test_without_prices_executors_are_of_a_usual_size():
     assert (large.executor.slots, large.executors) == (1, large.budget.slots)
     few = plan(explored(1.0, 1024), 3e3, memory_mb=[1024])
     assert (few.executor.slots, few.executors) == (2, 1)
-
-
-def test_a_memory_that_no_instance_holds_does_not_refuse_another_that_fits():
     made = plan(explored(1.0, 512), 2e4, memory_mb=[512, 16384], instances=[LARGE])
     assert made.budget.profile.memory_mb == 512
 
 
-def test_the_plan_s_json_holds_what_is_exported():
+def test_the_plan_s_json_and_settings_hold_what_is_exported_and_was_measured_with():
     made = plan(staged_exploration(), 2e4, memory_mb=[600], instances=INSTANCES)
     written = json.loads(made.to_json())
     assert written["spark_conf"] == made.spark_conf()
     assert written["kubernetes"] == made.kubernetes()
     assert written["job"] == made.job()
     assert written["executors"] == made.executors == made.price.workers
-
-
-def test_the_settings_that_were_measured_with_are_exported():
     made = plan(staged_exploration(), 2e4, memory_mb=[600])
     measured = spark_conf(made.budget, Path("/folder"), Path("/disk"), made.budget.slots)
     same = made.spark_conf().keys() & measured.keys()
@@ -180,15 +175,12 @@ def test_the_slots_of_a_plan_fill_whole_executors(size, instances):
         assert made.executor.slots == size
 
 
-def test_the_low_slots_fill_whole_executors_too():
+def test_low_slots_and_the_cheapest_memory_are_those_of_whole_executors():
     found = staged_exploration(slots=(2, 2, 4, 4, 8, 8))
     usual = plan(found, 20_000, memory_mb=[600], low_rate=9_000)
     made = plan(found, 20_000, memory_mb=[600], low_rate=9_000, executor_slots=5)
     assert usual.low_slots % 5
     assert made.low_slots == 5 * math.ceil(usual.low_slots / 5)
-
-
-def test_the_cheapest_memory_is_that_of_whole_executors():
     runs = [
         replace(run, budget=Budget(run.budget.slots, SlotProfile(1.0, memory)))
         for memory, per_slot in ((1000, 3000.0), (1300, 3600.0))
@@ -236,15 +228,12 @@ def test_workers_that_hold_no_whole_executors_are_refused(worker, words):
         Question(20_000, 600, worker_slots=worker, executor_slots=3)
 
 
-def test_slots_of_whole_cores_have_them_in_the_settings():
+def test_a_worker_is_priced_with_whole_executors_and_slots_of_whole_cores_are_in_the_settings():
     found = {cpus: plan(explored(cpus, 1024), 1e4, memory_mb=[1024]) for cpus in (0.4, 1.0, 2.0)}
     assert [one.spark_conf()["spark.task.cpus"] for one in found.values()] == ["1", "1", "2"]
     for cpus, one in found.items():
         cores = int(one.spark_conf()["spark.executor.cores"])
         assert cores == one.executor.slots * max(1, int(cpus))
-
-
-def test_a_worker_is_priced_with_whole_executors():
     held = [slots_per_worker(8, 32768, SlotProfile(1.0, 1024), executor_slots=size) for size in (None, 3, 8)]
     assert held == [7, 6, 0]
     made = plan(explored(1.0, 1024), 5e4, memory_mb=[1024], instances=[MEDIUM], executor_slots=3)
@@ -290,7 +279,7 @@ def backlog_after(chosen, outage_s, seconds):
     return max(0.0, chosen.rate * outage_s - (chosen.expected_rate - chosen.rate) * seconds)
 
 
-def test_the_backlog_of_the_outage_is_gone_in_time_and_with_a_slot_less_it_is_not():
+def test_the_backlog_of_the_outage_is_gone_in_time_and_a_short_one_asks_for_no_more_than_the_margin():
     chosen = plan(FOUND, 20_000, memory_mb=MEMORY, outage=OUTAGE)
     assert chosen.margin == pytest.approx(1.5)
     assert backlog_after(chosen, 600, 1200) == 0
@@ -298,9 +287,6 @@ def test_the_backlog_of_the_outage_is_gone_in_time_and_with_a_slot_less_it_is_no
     fewer = replace(chosen, expected_rate=float(FOUND.model.predict([[600, chosen.budget.slots - 1]])[0]))
     assert backlog_after(fewer, 600, 1200) > 0
     assert chosen.budget.slots > plan(FOUND, 20_000, memory_mb=MEMORY).budget.slots
-
-
-def test_a_short_outage_asks_for_no_more_than_the_margin():
     usual = plan(FOUND, 20_000, memory_mb=MEMORY)
     assert plan(FOUND, 20_000, memory_mb=MEMORY, outage=Outage(10, 3600)).budget == usual.budget
     risky = plan(FOUND, 20_000, memory_mb=MEMORY, risk=0.05)
@@ -318,13 +304,10 @@ def test_a_question_takes_the_slots_of_a_plan(settings):
     assert answered.catch_up_s(600) == pytest.approx(planned.catch_up_s(600))
 
 
-def test_without_spare_capacity_nothing_is_caught_up_with():
+def test_records_wait_for_a_trigger_and_their_batch_and_without_spare_capacity_for_ever():
     chosen = plan(FOUND, 20_000, memory_mb=MEMORY)
     assert chosen.catch_up_s(600, chosen.rate) == math.inf
     assert chosen.catch_up_s(600, 2 * chosen.rate) == pytest.approx(600)
-
-
-def test_records_wait_for_a_trigger_and_for_their_batch():
     chosen = replace(plan(FOUND, 20_000, memory_mb=MEMORY), layout=None)
     interval, busy = chosen.budget.interval_s, chosen.rate / chosen.expected_rate
     assert chosen.latency_s(0.5) == pytest.approx((0.5 + busy) * interval)

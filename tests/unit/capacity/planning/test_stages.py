@@ -151,7 +151,7 @@ def renamed(run, names, dropped=()):
     return replace(seeing(run, operators=operators), costs=costs)
 
 
-def test_every_stage_that_scans_has_the_source_s_partitions():
+def test_every_stage_that_scans_has_the_source_s_partitions_and_one_without_costs_its_mean():
     run = example_measurement()
     seen = run.estimate.observation
     operators = tuple(
@@ -164,9 +164,6 @@ def test_every_stage_that_scans_has_the_source_s_partitions():
     layout = laid_out(stages_of(twice), 4, 2.0, rate=1e3)
     assert set(layout.source_partitions) == {"1 scan filter", "2 scan"}
     assert set(layout.repartitions) == {"3 sort"}
-
-
-def test_a_stage_without_a_line_of_costs_stays_and_has_its_mean_cost():
     names = ["1 scan filter", "2 window aggregate", "3 rank <top>"]
     run = renamed(example_measurement(), names, dropped=["1 scan filter"])
     stages = stages_of(run)
@@ -230,14 +227,11 @@ def noted(concern, **changes):
     return made, next(card for card in made.cards if card.concern == concern)
 
 
-def test_python_workers_of_the_query_need_room_that_is_not_in_the_container():
+def test_python_workers_and_a_slow_executor_are_said_of_plans_that_rest_on_them():
     seen = staged_exploration().measurements[0].estimate.observation.operators
     python = replace(seen[0], operator="1 scan python filter", kind="filter", runs_python=True)
     made, note = noted("python workers", operators=(python, *seen))
     assert f"memoryOverhead by about {150 * made.executor.slots}m" in note.advice
-
-
-def test_a_slow_executor_is_said_of_every_plan_that_rests_on_it():
     paces = (ExecutorPace("0", "10.0.0.2", 0.4), ExecutorPace("1", "10.0.0.3", 2.5))
     _, note = noted("slow executor", executors=paces)
     assert note.finding.startswith("Executor 1 on 10.0.0.3 took 2.5 times as long as the others per record, and a")
@@ -307,7 +301,7 @@ def day_file(tmp_path):
     return str(path)
 
 
-def test_every_step_has_the_least_slots_for_its_highest_rate():
+def test_every_step_has_the_least_slots_for_its_highest_rate_and_a_short_one_counts_for_its_time():
     chosen = plan(FOUND, 30_000, memory_mb=[600])
     day = follow(FOUND, chosen, RATES, 1800.0)
     assert day.hours == (1.0, 1.0, 1.0)
@@ -316,10 +310,6 @@ def test_every_step_has_the_least_slots_for_its_highest_rate():
     assert day.slots[1] == day.static_slots == chosen.budget.slots
     assert day.slot_hours == sum(day.slots) < day.static_slot_hours == 3 * chosen.budget.slots
     assert (day.cost, day.whole_static_cost) == (None, None)
-
-
-def test_a_step_that_is_cut_short_counts_for_its_time():
-    chosen = plan(FOUND, 30_000, memory_mb=[600])
     day = follow(FOUND, chosen, [30_000.0] * 5, 1500.0)
     assert day.hours == pytest.approx((3000 / 3600, 3000 / 3600, 1500 / 3600))
     assert day.slot_hours == pytest.approx(day.static_slot_hours) == pytest.approx(7500 / 3600 * chosen.budget.slots)
@@ -364,15 +354,12 @@ def test_a_day_is_followed_with_whole_executors(prices):
         assert day.slots[1] == day.static_slots == chosen.budget.slots
 
 
-def test_a_day_takes_the_place_of_targets(day_file):
+def test_a_day_takes_the_place_of_targets_and_one_that_cannot_be_read_is_named(day_file, tmp_path):
     study = study_from(GIVEN | {"day": day_file})
     assert (study.targets, study.low_rate) == ((30_000.0,), 2_000.0)  # of those above 0
     own = study_from(GIVEN | {"day": day_file, "targets": [1e3]})
     assert (own.targets, own.low_rate) == ((1e3,), None)
     assert study_from(GIVEN | {"day": day_file, "low_rate": 500.0}).low_rate == 500.0
-
-
-def test_a_day_that_cannot_be_read_is_named(tmp_path):
     with pytest.raises(WorkbenchError, match=r"The study: .*nowhere\.csv"):
         study_from(GIVEN | {"day": str(tmp_path / "nowhere.csv")})
 

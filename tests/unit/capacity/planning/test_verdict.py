@@ -30,11 +30,14 @@ def finding(concern, value):
     return ModelFinding(concern, value, f"about {concern}", f"do something about {concern}")
 
 
-def test_a_plan_without_doubts_is_safe_and_says_its_risk():
+def test_a_plan_without_doubts_is_safe_and_no_risk_is_advised_that_no_slots_attain():
     verdict = judge()
     assert (verdict.level, verdict.remedy) == ("safe", "")
     assert verdict.reason == "The probability that its capacity is below the rate is 0.4 %."
     assert "under 0.1 %" in judge(risk=0.0).reason
+    unattainable = judge(risk=0.3, attainable=False)
+    assert unattainable.reason.startswith("The probability that its capacity is below the rate is 30 %")
+    assert unattainable.advised == judge(extrapolation=5.0).advised
 
 
 @pytest.mark.parametrize(
@@ -71,12 +74,6 @@ def test_the_gravest_doubt_is_the_reason_and_has_a_remedy(change, level, reason)
     assert verdict.level == level
     assert verdict.reason.startswith(reason)
     assert bool(verdict.remedy) == (level != "safe")
-
-
-def test_no_risk_is_advised_that_no_slots_attain():
-    unattainable = judge(risk=0.3, attainable=False)
-    assert unattainable.reason.startswith("The probability that its capacity is below the rate is 30 %")
-    assert unattainable.advised == judge(extrapolation=5.0).advised
 
 
 def known(risks, least):

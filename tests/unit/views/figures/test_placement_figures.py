@@ -3,14 +3,7 @@ import pytest
 from figure_checks import axis_titles, check_empty, check_figure, trace
 
 from workbench.placement import CostVector, PlacementProblem, Plan, Spread, search, trace_search
-from workbench.views.figures import (
-    draw_placement_map,
-    draw_pruning,
-    draw_spreads,
-    placement_map,
-    pruning,
-    spreads,
-)
+from workbench.views.figures import draw_placement_map, draw_pruning, draw_spreads, placement_map, pruning, spreads
 from workbench.views.figures.cost_vectors import cost_vectors, draw_cost_vectors, draw_pareto
 from workbench.views.figures.search_tree import draw_search_tree, plan_at, search_tree
 
