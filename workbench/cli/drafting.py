@@ -62,7 +62,7 @@ def _found(made: ScriptDraft) -> Iterator[str]:
         )
     if found.settings:
         yield f"settings: {', '.join(f'{name}={value}' for name, value in found.settings.items())}"
-    if not found.queries:
+    if not (found.queries or found.failure):
         yield "no streaming query was started: a query begins with spark.readStream and ends with writeStream...start()"
     for note in found.notes:
         yield f"not recorded: {note}"

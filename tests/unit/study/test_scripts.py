@@ -210,6 +210,11 @@ def test_what_is_missing_is_asked_for(capsys, finds):
     finds([])
     assert cli.main(["init", "job.py"]) == BAD_INPUT
     assert "no streaming query was started" in capsys.readouterr().out
+    finds([], failure="line 9: KeyError: 'A'")
+    assert cli.main(["init", "job.py"]) == BAD_INPUT
+    said = capsys.readouterr().out
+    assert "ended early: line 9: KeyError: 'A'" in said
+    assert "no streaming query was started" not in said  # which is a result of the failure
     finds([FILES], replace(QUERY, sources=("clicks",)))
     assert cli.main(["init", "job.py", "orders.parquet"]) == BAD_INPUT
     assert "has the columns time, shop, _key, and the script reads page" in " ".join(capsys.readouterr().err.split())
