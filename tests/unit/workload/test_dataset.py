@@ -142,8 +142,15 @@ def test_a_column_that_is_no_time_or_has_no_row_is_refused(tmp_path, column, eve
 
 
 def test_a_path_without_data_and_a_file_of_the_wrong_format_are_refused_with_the_next_step(tmp_path):
-    with pytest.raises(WorkbenchError, match=r"does not exist; give the path .* from the folder in which you run this"):
+    with pytest.raises(
+        WorkbenchError, match=r"does not exist; name a Parquet.* at the folder in which you run this\.$"
+    ):
         Dataset.at(str(tmp_path / "nowhere"))
+    (tmp_path / "payments.txt").touch()
+    with pytest.raises(WorkbenchError, match=r"run this\. Did you mean '.*/payments\.txt'\?$"):
+        Dataset.at(str(tmp_path / "paymens.txt"))
+    with pytest.raises(WorkbenchError, match=r"run this\.$"):
+        Dataset.at(str(tmp_path / "nowhere" / "paymens.txt"))
     with pytest.raises(WorkbenchError, match=r"holds no \.parquet, \.csv"):
         Dataset.at(str(tmp_path))
     (tmp_path / "bad.parquet").write_text("not parquet")
