@@ -112,7 +112,11 @@ test_a_study_says_what_is_wrong_with_its_inputs = refusals(
     ({"inputs": ["orders.parquet"]}, "must name the data set of each argument"),
     ({"inputs": {"a b": {"dataset": "x.csv"}}}, "inputs: 'a b' is .*; it must be an argument"),
     ({"inputs": {"orders": "x.csv"}}, "inputs: 'orders' is 'x.csv'; it must be an argument .*, with its dataset"),
-    ({"inputs": {"orders": {"dataset": "x.csv", "rate": 3}}}, "inputs: 'orders' is .*rate.*; it must be"),
+    ({"inputs": {"orders": {"dataset": "x.csv", "rate": 3}}}, "'orders' has the unknown key 'rate'; known are data"),
+    (
+        {"inputs": {"orders": {"dataset": "orders.parquet", "event_tme": "time"}}},
+        "unknown key 'event_tme'; known are dataset, event_time, share, renew; did you mean 'event_time'",
+    ),
     ({"inputs": {"orders": {"dataset": "x.csv", "share": 2}}}, "inputs: 'orders': share is 2"),
 )
 
