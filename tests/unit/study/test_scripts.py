@@ -68,7 +68,9 @@ def test_a_sample_of_a_topic_becomes_its_records(capsys, finds):
     assert records["key"][0].as_py() == b"k"
     text = Path(study.file).read_text()
     assert study.jars == ("here.jar",)
-    assert "Not taken along: /opt/there.jar, spark.master, spark.my.token" in text
+    assert "Not taken along: /opt/there.jar (not a file here)\n" in text
+    assert "Not taken along: spark.master (the study's key 'master' says where Spark runs)\n" in text
+    assert "Not taken along: spark.my.token (it holds a secret)\n" in text
     assert "# sink: kafka://HOST:PORT/TOPIC" in text  # its servers are not known
 
 
