@@ -12,7 +12,7 @@ from workbench.cli.console import BAD_INPUT, DONE
 from workbench.errors import WorkbenchError
 from workbench.study import draft, read_study
 
-JOBS = "def orders(stream):\n    return stream\n"
+JOBS = "def orders(stream):\n    return stream.transform(print)\n"  # which shows no keys
 ROWS = 400
 
 
