@@ -84,7 +84,7 @@ def _check_place(output: str) -> None:
 
 
 def _write(made: Draft, output: str) -> None:
-    write_whole(output, made.text)
+    write_whole(output, made.text_of(output))
     show(f"{output} is written for {made.query}.")
     none = "none was found; name it with --event-time if the query has a watermark"
     for one in made.found:

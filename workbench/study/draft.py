@@ -36,6 +36,7 @@ _TIMES_FAIR = 2.0  # a hot value's share, over the share it would have if all we
 _TIMES = ("event_time", "eventtime", "timestamp", "datetime", "time", "date", "ts", "at")
 _RATES = (10, 100)  # thousand records/s
 _PRICES = "data/instances.csv"
+_NEXT = "workbench plan STUDY --dry-run"
 _PLACES = {
     "sink": "# sink: parquet PLACE                # or MODULE:FUNCTION PLACE (foreachBatch); without, rows are dropped",
     "checkpoint": "# checkpoint: PLACE                  # a folder or URI; without it, in memory",
@@ -67,6 +68,10 @@ class Draft:
     found: tuple[Found, ...]
     tables: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def text_of(self, file: str) -> str:
+        """Return the text for a file of this name, which its next command has."""
+        return self.text.replace(_NEXT, f"workbench plan {_quoted(file)} --dry-run", 1)
 
 
 def draft(
@@ -219,23 +224,28 @@ def _fed(one: Found) -> Iterator[str]:
 
 
 def _lines(name: str, found: Sequence[Found], places: Mapping[str, str]) -> Iterator[str]:
+    scripted = Script.named(name) is not None
     room = max(1, slots_here())
     slots = sorted({1, max(1, room // 2), room})
-    yield f"# What does {name} need? Next: workbench plan STUDY --dry-run says what is measured, and how long it takes."
+    yield f"# What does {name} need? Next: {_NEXT} says what is measured, and how long it takes."
     yield f"query: {written(name)}"
     if not found[0].name:
         yield from _fed(found[0])
     else:
-        yield "inputs:                           # one for each argument of the function, in their order"
+        feeds = "source that the script's query reads" if scripted else "argument of the function"
+        yield f"inputs:                           # one for each {feeds}, in their order"
         for one in found:
             yield f"  {one.name}:"
             yield from (f"    {line}" for line in _fed(one))
         if len(found) > 1:
             yield "    # share: 0.5                  # of the rate, for each or for none: without, as their rows are"
-    yield f"targets: [{', '.join(str(1000 * rate) for rate in _RATES)}]        # records/s: put your rates here"
+    rates, of = ", ".join(str(1000 * rate) for rate in _RATES), " of all inputs together" * (len(found) > 1)
+    yield f"targets: [{rates}]        # records/s{of}: put your rates here"
     yield f"slots: {slots}                    # slot counts to measure; all of them fit this machine"
     yield f"memory_mb: [{defaults.MEMORY_MB}]               # MB per slot"
     yield f"slot_cpus: {slot_cpus():g}"
+    if not scripted:  # a script sets its own
+        yield f"interval_s: {defaults.INTERVAL_S:g}                   # trigger interval, seconds: put yours here"
     yield from (f"{key}: {written(places[key])}" if key in places else hint for key, hint in _PLACES.items())
     if Path(_PRICES).exists():
         yield f"# prices: {_PRICES}      # instance types, for the cost"

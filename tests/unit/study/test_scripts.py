@@ -176,6 +176,7 @@ def test_a_query_of_several_sources_has_inputs(finds):
     assert {name: one["event_time"] for name, one in study.inputs.items()} == {"orders": "value.time", "clicks": "at"}
     query = find_query(study.query, inputs=study.inputs)
     assert [one.name for one in query.inputs] == ["orders", "clicks"]
+    assert "# one for each source that the script's query reads, in their order" in Path("study.yaml").read_text()
 
 
 def test_the_keys_of_a_join_are_found_in_the_samples_and_renewed_if_they_are_unique(capsys, finds):

@@ -46,7 +46,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_init_writes_a_study_that_a_dry_run_takes(capsys):
+def test_init_writes_a_study_that_a_dry_run_takes(capsys, folder):
     assert cli.main(["init", "two_jobs.py:revenue", "orders.parquet", "payments.parquet"]) == DONE
     said = capsys.readouterr().out
     assert "orders: event time: column 'placed_at'" in said
@@ -56,6 +56,9 @@ def test_init_writes_a_study_that_a_dry_run_takes(capsys):
     renewed = {"orders": ("id",), "payments": ("order_id",)}
     assert list(study.inputs.items()) == [(name, INPUTS[name] | {"renew": keys}) for name, keys in renewed.items()]
     assert study.datasets == ("orders.parquet", "payments.parquet")
+    text = (folder / "study.yaml").read_text()
+    assert "# one for each argument of the function, in their order" in text
+    assert "# records/s of all inputs together: put your rates here" in text
     assert cli.main(["plan", "study.yaml", "--dry-run"]) == DONE
     assert "two_jobs:revenue takes 2 DataFrames" in " ".join(capsys.readouterr().out.split())
 
