@@ -22,7 +22,7 @@ from workbench.workload import (
     Script,
     ScriptBatches,
     check_dataset,
-    check_input,
+    check_inputs,
     kafka,
     nexmark,
 )
@@ -105,8 +105,7 @@ class GivenRows:
         for name, one in self.inputs.items():
             data = Dataset.at(self._place(one["dataset"]), one.get("event_time"))
             found.append(Input(name, data, one.get("share"), tuple(one.get("renew", ()))))
-        for made in found:
-            check_input(made)
+        check_inputs(found)
         return tuple(found)
 
     def one(self, event_time: str | None) -> Dataset:
@@ -310,6 +309,5 @@ def _fed(query: Query, rows: GivenRows) -> Query:
         )
     if isinstance(query.dataset, Dataset):
         check_dataset(query.dataset, query.event_time)
-    for one in query.inputs:
-        check_input(one)
+    check_inputs(query.inputs)
     return query

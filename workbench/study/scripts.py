@@ -77,9 +77,13 @@ def draft_script(
     for number, query in enumerate(found.queries, 1):
         if reason := _unplanned(found, query, given):
             left[number] = reason
-        else:
-            this = replace(script, number=number)
-            studies[number] = _drafted(this, query, found, given, event_times, places)
+            continue
+        try:
+            studies[number] = _drafted(replace(script, number=number), query, found, given, event_times, places)
+        except WorkbenchError as error:
+            if error.settings != ("inputs",):
+                raise
+            left[number] = error.message  # of this query's sources, as they are read together
     return ScriptDraft(script, found, studies, left)
 
 

@@ -179,6 +179,13 @@ def test_a_query_of_several_sources_has_inputs(finds):
     assert "# one for each source that the script's query reads, in their order" in Path("study.yaml").read_text()
 
 
+def test_a_query_whose_sources_have_no_time_in_common_gets_no_study(capsys, finds):
+    finds([TOPIC, RATE], replace(QUERY, sources=("orders", "rate")), QUERY)
+    assert cli.main(["init", "job.py", "orders=orders.parquet"]) == DONE
+    assert "query 1 gets no study: The inputs have 0 s of event time in common" in capsys.readouterr().out
+    assert read_study("study.yaml").query == "job.py#2"
+
+
 def test_the_keys_of_a_join_are_found_in_the_samples_and_renewed_if_they_are_unique(capsys, finds):
     customers = ["c0" if n % 5 == 0 else f"c{n}" for n in range(ROWS)]
     pq.write_table(pa.table({"time": TIMES, "order_id": range(ROWS), "customer": customers}), "orders.parquet")
@@ -246,9 +253,9 @@ def test_a_study_of_a_script_runs_nothing_until_it_is_measured_and_scripts_have_
 
 def test_a_study_has_what_its_plan_must_know_of_the_script(finds):
     settings = {"spark.sql.shuffle.partitions": "8", "spark.authenticate.secret": "***"}
-    both = replace(QUERY, name="revenue", sources=("orders", "rate"))
-    finds([TOPIC, RATE], both, replace(QUERY, name=""), settings=settings)
-    made = drafting.draft_script(Script("job.py"), ["orders=orders.parquet"]).studies
+    both = replace(QUERY, name="revenue", sources=("orders", "clicks"))
+    finds([TOPIC, FILES], both, replace(QUERY, name=""), settings=settings)
+    made = drafting.draft_script(Script("job.py"), ["orders.parquet", "clicks.parquet"]).studies
     facts = [study_from(yaml.safe_load(one.text)).script for one in made.values()]
     sets = ("spark.sql.shuffle.partitions=8",)
-    assert facts == [ScriptFacts("revenue", ("kafka", "rate"), sets), ScriptFacts("", ("kafka",), sets)]
+    assert facts == [ScriptFacts("revenue", ("kafka", "json"), sets), ScriptFacts("", ("kafka",), sets)]

@@ -5,8 +5,11 @@ import os
 import sys
 from dataclasses import replace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import two_inputs
+import yaml
 from refusals import refusals
 
 from workbench import cli
@@ -35,6 +38,7 @@ INPUTS = {
     "orders": {"dataset": "orders.parquet", "event_time": "placed_at"},
     "payments": {"dataset": "payments.parquet", "event_time": "paid_at"},
 }
+LATE = {"dataset": "late.parquet", "event_time": "paid_at"}
 
 
 @pytest.fixture(autouse=True)
@@ -61,6 +65,16 @@ def test_init_writes_a_study_that_a_dry_run_takes(capsys, folder):
     assert "# records/s of all inputs together: put your rates here" in text
     assert cli.main(["plan", "study.yaml", "--dry-run"]) == DONE
     assert "two_jobs:revenue takes 2 DataFrames" in " ".join(capsys.readouterr().out.split())
+
+
+def test_inputs_of_other_times_are_refused_by_init_and_by_a_dry_run(capsys, folder):
+    times = two_inputs.stamps([1_800_000_000_000_000 + n for n in range(3)])
+    pq.write_table(pa.table({"order_id": [1, 2, 3], "amount": [1, 2, 3], "paid_at": times}), folder / "late.parquet")
+    (folder / "s.yaml").write_text(yaml.dump({**ASKED, "inputs": INPUTS | {"payments": LATE}}))
+    for command in (["init", "two_jobs.py:revenue", "orders.parquet", "late.parquet"], ["plan", "s.yaml", "--dry-run"]):
+        assert cli.main(command) == BAD_INPUT
+        assert "The inputs have 0 s of event time in common" in " ".join(capsys.readouterr().err.split())
+    assert not (folder / "study.yaml").exists()
 
 
 def test_an_event_time_is_no_key_though_a_join_compares_it(folder):
