@@ -77,6 +77,31 @@ def test_inputs_of_other_times_are_refused_by_init_and_by_a_dry_run(capsys, fold
     assert not (folder / "study.yaml").exists()
 
 
+WATERMARKS = """
+def paid(orders, payments):
+    return orders.join(payments.withWatermark("paid_at", "1 minute"), "id")
+
+
+def made(orders, payments):
+    payments = renamed(payments)
+    return orders.join(payments.withWatermark("settled_at", "1 minute"), "id")
+"""
+
+
+def test_a_watermark_on_a_column_that_the_data_lacks_is_refused_by_init_and_by_a_dry_run(capsys, folder):
+    (folder / "marked_jobs.py").write_text(WATERMARKS)
+    pq.write_table(pa.table({"order_id": [1, 2], "paid_on": [1.0, 2.0]}), folder / "timeless.parquet")
+    inputs = INPUTS | {"payments": {"dataset": "timeless.parquet"}}
+    (folder / "s.yaml").write_text(yaml.dump({**ASKED, "query": "marked_jobs:paid", "inputs": inputs}, sort_keys=False))
+    files = ["orders.parquet", "timeless.parquet"]
+    for command in (["init", "marked_jobs.py:paid", *files], ["plan", "s.yaml", "--dry-run"]):
+        assert cli.main(command) == BAD_INPUT
+        said = " ".join(capsys.readouterr().err.split())
+        assert "has a watermark on the column 'paid_at' of payments, whose data has only order_id, paid_on. Did" in said
+        assert "Did you mean 'paid_on'? Correct the column in line 3 of marked_jobs.py" in said
+    assert draft("marked_jobs:made", files).found[1].event_time is None
+
+
 def test_an_event_time_is_no_key_though_a_join_compares_it(folder):
     body = "left.join(right, 'l_id = r_id AND r_at BETWEEN l_at AND l_at + 5')"
     (folder / "timed_jobs.py").write_text(f"def revenue(left, right):\n    return {body}\n")
