@@ -23,7 +23,7 @@ from workbench.errors import WorkbenchError
 from workbench.records import NOOP, JobSettings, Sink
 from workbench.study.catalogue import check_sink, find_query, needed_arguments
 from workbench.study.local import slot_cpus, slots_here
-from workbench.study.own import file_of, module_of, state_keys, static_tables
+from workbench.study.own import file_of, mistyped_keys, module_of, state_keys, static_tables
 from workbench.study.spec import check_key
 from workbench.testbed.spark import sink_packages
 from workbench.workload import Dataset, Script, as_spark, first_rows, is_text, plain
@@ -60,7 +60,7 @@ class Found:
 class Draft:
     """A study as YAML text, the name of its query, what was found of its inputs, and the static tables that it reads.
 
-    `notes` say how its sink and its checkpoint are measured.
+    `notes` say how its sink and its checkpoint are measured, and which key is probably mistyped.
     """
 
     text: str
@@ -100,7 +100,16 @@ def draft(
     found = with_keys([found_in(*one, named) for one in each], samples)
     if len(found) == 1 and found[0].renew and len(asked := needed_arguments(name) or ("rows",)) == 1:
         found = [replace(found[0], name=asked[0])]
-    return drafted(name, found, tables=() if file is None else static_tables(file, function), places=places)
+    made = drafted(name, found, tables=() if file is None else static_tables(file, function), places=places)
+    if file is None or not named:
+        return made
+    columns = [column for sample in samples for column in sample.column_names]
+    doubts = (
+        f"The query's {what} goes by {key!r}, which no data set has. Did you mean {near!r}?"
+        for what, keys in named.items()
+        for key, near in mistyped_keys(file, keys, columns).items()
+    )
+    return replace(made, notes=tuple(doubts))
 
 
 def check_places(places: Mapping[str, str], script: Script | None = None) -> None:

@@ -10,7 +10,7 @@ import importlib
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager, redirect_stdout, suppress
 from difflib import get_close_matches
 from functools import partial
@@ -23,6 +23,7 @@ from workbench.reading import is_there
 from workbench.workload import Unread
 
 _LONGEST = 500  # characters of a message
+_NEAR = 0.8  # of a name to one that it was probably meant to be
 _NOT_HERE = "Run the command in the folder of its file, or install it."
 _WAITS = {"awaitTermination", "awaitAnyTermination"}
 _DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -261,6 +262,17 @@ def state_keys(file: Path, function: str) -> dict[str, frozenset[str]] | None:
             if columns:
                 keys[what] = keys.get(what, frozenset()) | columns
     return keys if keys or not any(_may_hide_keys(call, tree) for call in calls) else None
+
+
+def mistyped_keys(file: Path, keys: Iterable[str], columns: Sequence[str]) -> dict[str, str]:
+    """Return, of `state_keys`, those that no data has and that occur once in a module's text, each with a near column.
+
+    A column that the module makes occurs where it is made, too.
+    """
+    text, there = file.read_text(errors="replace"), {one.lower() for one in columns}
+    once = (one for one in sorted(keys) if one.lower() not in there and len(re.findall(rf"\b{one}\b", text)) == 1)
+    near = ((one, get_close_matches(one, columns, n=1, cutoff=_NEAR)) for one in once)
+    return {one: found[0] for one, found in near if found}
 
 
 def check_watermarks(name: str, file: Path, function: str, columns: Mapping[str, Sequence[str]]) -> None:

@@ -85,6 +85,11 @@ def paid(orders, payments):
 def made(orders, payments):
     payments = renamed(payments)
     return orders.join(payments.withWatermark("settled_at", "1 minute"), "id")
+
+
+def typo(orders, payments):
+    renamed = orders.withColumn("who", orders.id)
+    return renamed.join(payments).groupBy("custmer", "who").count()
 """
 
 
@@ -100,6 +105,14 @@ def test_a_watermark_on_a_column_that_the_data_lacks_is_refused_by_init_and_by_a
         assert "has a watermark on the column 'paid_at' of payments, whose data has only order_id, paid_on. Did" in said
         assert "Did you mean 'paid_on'? Correct the column in line 3 of marked_jobs.py" in said
     assert draft("marked_jobs:made", files).found[1].event_time is None
+
+
+def test_init_names_a_key_that_no_data_set_has_but_almost(capsys, folder):
+    (folder / "marked_jobs.py").write_text(WATERMARKS)
+    assert cli.main(["init", "marked_jobs.py:typo", *FILES]) == DONE
+    said = capsys.readouterr().out
+    assert "The query's state goes by 'custmer', which no data set has. Did you mean 'customer'?" in said
+    assert "'who', which" not in said
 
 
 def test_an_event_time_is_no_key_though_a_join_compares_it(folder):
