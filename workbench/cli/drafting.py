@@ -62,7 +62,7 @@ def _found(made: ScriptDraft) -> Iterator[str]:
         )
     if found.settings:
         yield f"settings: {', '.join(f'{name}={value}' for name, value in found.settings.items())}"
-    if not found.queries:
+    if not (found.queries or found.failure):
         yield "no streaming query was started: a query begins with spark.readStream and ends with writeStream...start()"
     for note in found.notes:
         yield f"not recorded: {note}"
@@ -84,7 +84,7 @@ def _check_place(output: str) -> None:
 
 
 def _write(made: Draft, output: str) -> None:
-    write_whole(output, made.text)
+    write_whole(output, made.text_of(output))
     show(f"{output} is written for {made.query}.")
     none = "none was found; name it with --event-time if the query has a watermark"
     for one in made.found:

@@ -14,6 +14,7 @@ from workbench.records.job_settings import (
     check_place,
     is_uri,
     path_of,
+    why_ours,
 )
 from workbench.records.measurement import (
     RECORDED,

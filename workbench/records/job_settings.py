@@ -359,6 +359,11 @@ def shell_setting(name: str, value: str) -> str:
     return f'--conf "{name}={written}"'
 
 
+def why_ours(name: str) -> str:
+    """Say why a study may not make the setting, by `OURS`; "" if it may."""
+    return next((why for own, why in OURS.items() if name == own or (own.endswith(".") and name.startswith(own))), "")
+
+
 def _check_setting(name: object, value: object) -> None:
     what = "The study's key 'spark'"
     if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > bounds.TEXT:
@@ -367,10 +372,7 @@ def _check_setting(name: object, value: object) -> None:
         raise WorkbenchError(
             f"{what}: {name} must be a text of one line and at most {bounds.TEXT:,} characters.", settings=("spark",)
         )
-    reason = next(
-        (why for ours, why in OURS.items() if name == ours or (ours.endswith(".") and name.startswith(ours))), None
-    )
-    if reason is not None:
+    if reason := why_ours(name):
         raise WorkbenchError(
             f"{what} sets {name}, which the workbench must set itself: {reason}. Remove it.", settings=("spark",)
         )

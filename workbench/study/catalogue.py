@@ -22,9 +22,10 @@ from workbench.workload import (
     Script,
     ScriptBatches,
     check_dataset,
-    check_input,
+    check_inputs,
     kafka,
     nexmark,
+    schema_of,
 )
 
 if TYPE_CHECKING:
@@ -105,8 +106,7 @@ class GivenRows:
         for name, one in self.inputs.items():
             data = Dataset.at(self._place(one["dataset"]), one.get("event_time"))
             found.append(Input(name, data, one.get("share"), tuple(one.get("renew", ()))))
-        for made in found:
-            check_input(made)
+        check_inputs(found)
         return tuple(found)
 
     def one(self, event_time: str | None) -> Dataset:
@@ -206,7 +206,18 @@ def _read(name: str, rows: GivenRows) -> Query:
     if found.is_function and not rows.datasets:
         raise _needs_data(name)
     data = rows.data if rows.datasets else Dataset(str(found.file), "csv")
+    if rows.datasets:
+        _check_watermarks(name, rows, data)
     return Query(name, found, data, rows.event_time)
+
+
+def _check_watermarks(name: str, rows: GivenRows, data: Dataset | tuple[Input, ...]) -> None:
+    """Refuse a watermark on a column that the data lacks; of a topic that Spark reads, a sample has other columns."""
+    module, _, function = name.partition(":")
+    if rows.source != "kafka" and (file := own.file_of(module)) is not None:
+        each = {"": data} if isinstance(data, Dataset) else {one.name: one.dataset for one in data}
+        columns = {argument: schema_of(one, one.event_time).names for argument, one in each.items()}
+        own.check_watermarks(name, file, function, columns)
 
 
 def check_sink(sink: Sink, script: Script | None = None, *, imports: bool = False) -> Callable[..., object]:
@@ -268,9 +279,11 @@ def _found(name: str, rows: GivenRows) -> Query:
         own.check_loaded(name, found.build, tuple(rows.inputs) or inputs)
         return _fed(found, rows)
     own.check_loaded(name, found, tuple(rows.inputs))
-    if rows.datasets:
-        return Query(name, found, rows.data, rows.event_time)
-    raise _needs_data(name)
+    if not rows.datasets:
+        raise _needs_data(name)
+    data = rows.data
+    _check_watermarks(name, rows, data)
+    return Query(name, found, data, rows.event_time)
 
 
 def _started_by(script: Script, rows: GivenRows) -> Query:
@@ -310,6 +323,5 @@ def _fed(query: Query, rows: GivenRows) -> Query:
         )
     if isinstance(query.dataset, Dataset):
         check_dataset(query.dataset, query.event_time)
-    for one in query.inputs:
-        check_input(one)
+    check_inputs(query.inputs)
     return query

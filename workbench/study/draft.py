@@ -23,7 +23,7 @@ from workbench.errors import WorkbenchError
 from workbench.records import NOOP, JobSettings, Sink
 from workbench.study.catalogue import check_sink, find_query, needed_arguments
 from workbench.study.local import slot_cpus, slots_here
-from workbench.study.own import file_of, module_of, state_keys, static_tables
+from workbench.study.own import file_of, mistyped_keys, module_of, state_keys, static_tables
 from workbench.study.spec import check_key
 from workbench.testbed.spark import sink_packages
 from workbench.workload import Dataset, Script, as_spark, first_rows, is_text, plain
@@ -36,6 +36,7 @@ _TIMES_FAIR = 2.0  # a hot value's share, over the share it would have if all we
 _TIMES = ("event_time", "eventtime", "timestamp", "datetime", "time", "date", "ts", "at")
 _RATES = (10, 100)  # thousand records/s
 _PRICES = "data/instances.csv"
+_NEXT = "workbench plan STUDY --dry-run"
 _PLACES = {
     "sink": "# sink: parquet PLACE                # or MODULE:FUNCTION PLACE (foreachBatch); without, rows are dropped",
     "checkpoint": "# checkpoint: PLACE                  # a folder or URI; without it, in memory",
@@ -59,7 +60,7 @@ class Found:
 class Draft:
     """A study as YAML text, the name of its query, what was found of its inputs, and the static tables that it reads.
 
-    `notes` say how its sink and its checkpoint are measured.
+    `notes` say how its sink and its checkpoint are measured, and which key is probably mistyped.
     """
 
     text: str
@@ -67,6 +68,10 @@ class Draft:
     found: tuple[Found, ...]
     tables: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def text_of(self, file: str) -> str:
+        """Return the text for a file of this name, which its next command has."""
+        return self.text.replace(_NEXT, f"workbench plan {_quoted(file)} --dry-run", 1)
 
 
 def draft(
@@ -95,7 +100,16 @@ def draft(
     found = with_keys([found_in(*one, named) for one in each], samples)
     if len(found) == 1 and found[0].renew and len(asked := needed_arguments(name) or ("rows",)) == 1:
         found = [replace(found[0], name=asked[0])]
-    return drafted(name, found, tables=() if file is None else static_tables(file, function), places=places)
+    made = drafted(name, found, tables=() if file is None else static_tables(file, function), places=places)
+    if file is None or not named:
+        return made
+    columns = [column for sample in samples for column in sample.column_names]
+    doubts = (
+        f"The query's {what} goes by {key!r}, which no data set has. Did you mean {near!r}?"
+        for what, keys in named.items()
+        for key, near in mistyped_keys(file, keys, columns).items()
+    )
+    return replace(made, notes=tuple(doubts))
 
 
 def check_places(places: Mapping[str, str], script: Script | None = None) -> None:
@@ -219,23 +233,28 @@ def _fed(one: Found) -> Iterator[str]:
 
 
 def _lines(name: str, found: Sequence[Found], places: Mapping[str, str]) -> Iterator[str]:
+    scripted = Script.named(name) is not None
     room = max(1, slots_here())
     slots = sorted({1, max(1, room // 2), room})
-    yield f"# What does {name} need? Next: workbench plan STUDY --dry-run says what is measured, and how long it takes."
+    yield f"# What does {name} need? Next: {_NEXT} says what is measured, and how long it takes."
     yield f"query: {written(name)}"
     if not found[0].name:
         yield from _fed(found[0])
     else:
-        yield "inputs:                           # one for each argument of the function, in their order"
+        feeds = "source that the script's query reads" if scripted else "argument of the function"
+        yield f"inputs:                           # one for each {feeds}, in their order"
         for one in found:
             yield f"  {one.name}:"
             yield from (f"    {line}" for line in _fed(one))
         if len(found) > 1:
             yield "    # share: 0.5                  # of the rate, for each or for none: without, as their rows are"
-    yield f"targets: [{', '.join(str(1000 * rate) for rate in _RATES)}]        # records/s: put your rates here"
+    rates, of = ", ".join(str(1000 * rate) for rate in _RATES), " of all inputs together" * (len(found) > 1)
+    yield f"targets: [{rates}]        # records/s{of}: put your rates here"
     yield f"slots: {slots}                    # slot counts to measure; all of them fit this machine"
     yield f"memory_mb: [{defaults.MEMORY_MB}]               # MB per slot"
     yield f"slot_cpus: {slot_cpus():g}"
+    if not scripted:  # a script sets its own
+        yield f"interval_s: {defaults.INTERVAL_S:g}                   # trigger interval, seconds: put yours here"
     yield from (f"{key}: {written(places[key])}" if key in places else hint for key, hint in _PLACES.items())
     if Path(_PRICES).exists():
         yield f"# prices: {_PRICES}      # instance types, for the cost"

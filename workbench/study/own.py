@@ -10,7 +10,7 @@ import importlib
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager, redirect_stdout, suppress
 from difflib import get_close_matches
 from functools import partial
@@ -23,6 +23,7 @@ from workbench.reading import is_there
 from workbench.workload import Unread
 
 _LONGEST = 500  # characters of a message
+_NEAR = 0.8  # of a name to one that it was probably meant to be
 _NOT_HERE = "Run the command in the folder of its file, or install it."
 _WAITS = {"awaitTermination", "awaitAnyTermination"}
 _DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -261,6 +262,46 @@ def state_keys(file: Path, function: str) -> dict[str, frozenset[str]] | None:
             if columns:
                 keys[what] = keys.get(what, frozenset()) | columns
     return keys if keys or not any(_may_hide_keys(call, tree) for call in calls) else None
+
+
+def mistyped_keys(file: Path, keys: Iterable[str], columns: Sequence[str]) -> dict[str, str]:
+    """Return, of `state_keys`, those that no data has and that occur once in a module's text, each with a near column.
+
+    A column that the module makes occurs where it is made, too.
+    """
+    text, there = file.read_text(errors="replace"), {one.lower() for one in columns}
+    once = (one for one in sorted(keys) if one.lower() not in there and len(re.findall(rf"\b{one}\b", text)) == 1)
+    near = ((one, get_close_matches(one, columns, n=1, cutoff=_NEAR)) for one in once)
+    return {one: found[0] for one, found in near if found}
+
+
+def check_watermarks(name: str, file: Path, function: str, columns: Mapping[str, Sequence[str]]) -> None:
+    """Refuse a watermark on an argument of a function, by its text, if the data lacks the column.
+
+    `columns` are those of the data, by the arguments in their order; the name of a single one may be "".
+    """
+    found = _functions(_parsed(file)).get(function)
+    if found is None or found.decorator_list:
+        return
+    parts = list(ast.walk(found))
+    given = [one.arg for one in parts if isinstance(one, ast.arg)]  # also of functions inside
+    stored = {one.id for one in parts if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    fed = dict(zip(_signature(found.args).parameters, columns.values(), strict=False))
+    for call in parts:
+        match call:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id=argument), attr="withWatermark"),
+                args=[ast.Constant(value=str(column)), *_],
+            ) if argument in fed and argument not in stored and given.count(argument) == 1:
+                there = fed[argument]
+                if _PLAIN_NAME.fullmatch(column) and column.lower() not in {one.lower() for one in there}:
+                    near = get_close_matches(column, there, n=1)
+                    hint = f"Did you mean {near[0]!r}? " if near else ""
+                    raise WorkbenchError(
+                        f"The query {name!r} has a watermark on the column {column!r} of {argument}, whose data has "
+                        f"only {', '.join(there)}. {hint}Correct the column in line {call.lineno} of {file.name}, or "
+                        "name other data."
+                    )
 
 
 def _may_hide_keys(call: ast.Call, tree: ast.Module) -> bool:

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from workbench import defaults
 from workbench.errors import WorkbenchError
 from workbench.reading import is_there
-from workbench.records import FUNCTION, MODES, NOOP, JobSettings
+from workbench.records import FUNCTION, MODES, NOOP, JobSettings, why_ours
 from workbench.redaction import HIDDEN
 from workbench.study.draft import LOOKED_AT, Draft, Found, check_places, drafted, found_in, time_of, with_keys, written
 from workbench.testbed.spark import look_at_script, sink_packages
@@ -77,9 +77,13 @@ def draft_script(
     for number, query in enumerate(found.queries, 1):
         if reason := _unplanned(found, query, given):
             left[number] = reason
-        else:
-            this = replace(script, number=number)
-            studies[number] = _drafted(this, query, found, given, event_times, places)
+            continue
+        try:
+            studies[number] = _drafted(replace(script, number=number), query, found, given, event_times, places)
+        except WorkbenchError as error:
+            if error.settings != ("inputs",):
+                raise
+            left[number] = error.message  # of this query's sources, as they are read together
     return ScriptDraft(script, found, studies, left)
 
 
@@ -244,7 +248,7 @@ def _lines_of(source: ScriptSource, sample: str | None) -> Iterator[str]:
         yield f"# Rows of {source.name} come parsed: reading {written(source.format)} is not measured."
 
 
-def _lines(query: ScriptQuery, found: Recorded, job: JobSettings, left: Sequence[str]) -> Iterator[str]:
+def _lines(query: ScriptQuery, found: Recorded, job: JobSettings, left: Mapping[str, str]) -> Iterator[str]:
     if query.name:
         yield f"query_name: {written(query.name)}"
     reads = ", ".join(written(one.format) for one in found.sources if one.name in query.sources)
@@ -259,27 +263,29 @@ def _lines(query: ScriptQuery, found: Recorded, job: JobSettings, left: Sequence
     if job.spark:
         yield "spark:"
         yield from (f"  {name}: {written(value)}" for name, value in job.spark.items())
-    if left:
-        yield f"# Not taken along: {written(', '.join(left))}"
+    yield from (f"# Not taken along: {written(one)} ({why})" for one, why in left.items())
     if any(HIDDEN in value for value in found.settings.values()):
         yield "# A secret is named by a variable of the environment: '${NAME}'"
 
 
-def _job(found: Recorded) -> tuple[JobSettings, list[str]]:
-    """Return the settings that the script brings along, and those that a study cannot take, with files missing here."""
+def _job(found: Recorded) -> tuple[JobSettings, dict[str, str]]:
+    """Return what the script brings along, and why a study cannot take the rest: settings, and files missing here."""
     settings = dict(found.settings)
-    brought, left = dict[str, Any](), list[str]()
+    brought, left = dict[str, Any](), dict[str, str]()
     for name, key in _KEYS.items():
         these = [one.strip() for one in settings.pop(name, "").split(",") if one.strip()]
         ours = [one for one in these if "spark-sql-kafka" not in one]  # the workbench has its own
         brought[key] = tuple(one for one in ours if key == "packages" or is_there(one))
-        left += [one for one in ours if one not in brought[key]]
+        left |= {one: "not a file here" for one in ours if one not in brought[key]}
     taken = dict[str, str]()
     for name, value in settings.items():
-        with suppress(WorkbenchError):
+        try:
             JobSettings(spark={name: value})
-            taken |= {} if HIDDEN in value else {name: value}
-    return JobSettings(spark=taken, **brought), [*left, *(name for name in settings if name not in taken)]
+            reason = "it holds a secret" * (HIDDEN in value)
+        except WorkbenchError as error:
+            reason = why_ours(name) or ("it holds a secret" if HIDDEN in value else written(error.message))
+        (left if reason else taken)[name] = reason or value
+    return JobSettings(spark=taken, **brought), left
 
 
 def _places(

@@ -1,7 +1,7 @@
 """The study file: what to plan, in one YAML file, strictly validated."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -117,8 +117,10 @@ def inputs_by_argument(name: str, value: object) -> dict[str, dict[str, Any]]:
     found = {}
     for argument, one in value.items():
         what = f"{name}: {shown(argument)}"
-        known = isinstance(one, Mapping) and "dataset" in one and one.keys() <= _INPUT.keys()
-        if not (known and isinstance(argument, str) and argument.isidentifier()):
+        if isinstance(one, Mapping):
+            _check_keys(what, one, [*_INPUT])
+        fed = isinstance(one, Mapping) and "dataset" in one
+        if not (fed and isinstance(argument, str) and argument.isidentifier()):
             raise WorkbenchError(
                 f"{what} is {shown(one)}; it must be an argument of the query's function, with its dataset, and may "
                 f"have {', '.join([*_INPUT][1:])}."
@@ -128,6 +130,17 @@ def inputs_by_argument(name: str, value: object) -> dict[str, dict[str, Any]]:
     return found
 
 
+def _check_keys(what: str, given: Mapping[Any, Any], names: Sequence[str]) -> None:
+    """Refuse a key that is none of these names; a few of them are all listed, of many the one that is near."""
+    for key in given:
+        if key not in names:
+            near = get_close_matches(str(key)[: bounds.TEXT], names, 1)
+            known = "" if near and len(names) > _FEW else f"known are {', '.join(names)}"
+            hint = f"{'; ' * bool(known)}did you mean {near[0]!r}?" if near else "."
+            raise WorkbenchError(f"{what} has the unknown key {shown(key)}; {known}{hint} Correct or remove it.")
+
+
+_FEW = 5
 _INPUT: Mapping[str, Check] = {
     "dataset": text("the path of a file or folder"),
     "event_time": text("the name of a column"),
@@ -435,11 +448,7 @@ def cluster_changes(options: Mapping[str, Any]) -> dict[str, Any]:
 def study_from(data: Mapping[str, Any], what: str = "The study") -> Study:
     """Build a study from plain values; see `read_study` for the errors."""
     names = [one.name for one in fields(Study) if one.name != "file"]
-    for key in data:
-        if key not in names:
-            near = get_close_matches(str(key)[: bounds.TEXT], names, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names)}."
-            raise WorkbenchError(f"{what} has the unknown key {shown(key)}; {hint} Correct or remove it.")
+    _check_keys(what, data, names)
     try:
         data = _with_rates(data)
     except WorkbenchError as error:

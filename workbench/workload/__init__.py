@@ -1,7 +1,16 @@
 """Workloads: a query, the data it runs on, and the source that replays the data at a commanded rate."""
 
 from workbench.workload.columns import as_spark, is_text, plain
-from workbench.workload.dataset import Replay, Shipped, check_input, first_rows, prepare, prepare_inputs, schema_of
+from workbench.workload.dataset import (
+    Replay,
+    Shipped,
+    check_input,
+    check_inputs,
+    first_rows,
+    prepare,
+    prepare_inputs,
+    schema_of,
+)
 from workbench.workload.dataset import check as check_dataset
 from workbench.workload.keys import KeyFrequencies, count_keys, count_keys_here, joined_shares, read_key_frequencies
 from workbench.workload.query import ENCODED, Dataset, EventClock, Generator, Input, OutputMode, Query, Unread

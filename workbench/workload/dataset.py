@@ -159,6 +159,11 @@ def prepare(
 
 def check(dataset: Dataset, event_time: str | None, renew: Sequence[str] = ()) -> None:
     """Refuse a data set that cannot be replayed, or its columns not renewed, before anything starts."""
+    _checked(dataset, event_time, renew)
+
+
+def _checked(dataset: Dataset, event_time: str | None, renew: Sequence[str]) -> tuple[pads.Dataset, pa.Schema, float]:
+    """Check a data set as `check` does; return it, its stored columns, and the bytes of a row."""
     if not is_there(dataset.path):
         raise QueryError(f"The dataset {dataset.path!r} does not exist; check the path.")
     with _readable(dataset):
@@ -176,6 +181,7 @@ def check(dataset: Dataset, event_time: str | None, renew: Sequence[str] = ()) -
                 "COLUMN.FIELD, and not the event time.",
                 settings=("inputs",),
             )
+    return source, schema, head.nbytes / head.num_rows
 
 
 def schema_of(dataset: Dataset, event_time: str | None) -> pa.Schema:
@@ -348,6 +354,7 @@ class Shipped:
         return replace(self.replay, path=SparkFiles.get(self.replay.path)).batches(first, last, clock)
 
 
+_READ_BYTES = 64 << 20  # of files whose event times are read in well below a second
 _LEAST_TOGETHER = 0.5  # of the longest data set's time; with less, most rows of one input have no partners
 
 _Times = npt.NDArray[np.int64]
@@ -375,6 +382,30 @@ def prepare_inputs(inputs: Sequence[Input], folder: Path) -> tuple[Replay, ...]:
 def check_input(given: Input) -> None:
     """Refuse an input that cannot be replayed, before anything starts."""
     check(given.dataset, given.dataset.event_time, given.renew)
+
+
+def check_inputs(inputs: Sequence[Input]) -> None:
+    """Refuse inputs that cannot be replayed together, before anything starts; the times of large ones stay unread."""
+    ends = {}
+    for one in inputs:
+        source, schema, row_bytes = _checked(one.dataset, one.dataset.event_time, one.renew)
+        if one.dataset.event_time is None or _bytes_of(one.dataset) > _READ_BYTES:
+            continue
+        with _readable(one.dataset):
+            at = schema.get_field_index(one.dataset.event_time)
+            per_s = _per_s(source, schema, one.dataset.event_time)
+            times = source.to_table(columns=[source.schema.names[at]])
+            times = _typed(times, pa.schema([schema.field(at)]), one.dataset.event_time)
+        if row_bytes * times.num_rows <= SAMPLE_BYTES / len(inputs):  # else only a part of it is replayed
+            times_us = event_times_us(times.column(0), per_s)
+            ends[one.name] = np.array([times_us[0], times_us.max()])
+    _check_together(ends)
+
+
+def _bytes_of(dataset: Dataset) -> int:
+    place = Path(dataset.path)
+    files = [place] if place.is_file() else place.rglob("*")
+    return sum(one.stat().st_size for one in files if one.is_file())
 
 
 def _span(inputs: Sequence[Input], alone: Sequence[Replay]) -> int:

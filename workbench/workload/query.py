@@ -7,7 +7,9 @@ event time is its due time minus its own lateness. A function of several streami
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
 
@@ -73,6 +75,7 @@ class Unread:
 
 
 _TOPIC = "kafka:"
+_LONGEST_NAME = 255  # characters of a file's name
 _SHARES = 1e-3  # by which the sum of shares may differ from 1
 
 
@@ -98,11 +101,11 @@ class Dataset:
                 "A topic is not a data set here. Capture a sample with workbench capture TOPIC FILE, and name FILE."
             )
         place = Path(path)
-        require(
-            is_there(place),
-            f"The dataset {path!r} does not exist; give the path of a Parquet, CSV or JSON file or folder, if not "
-            "a whole one from the folder in which you run this.",
-        )
+        if not is_there(place):
+            raise WorkbenchError(
+                f"The dataset {path!r} does not exist; name a Parquet, CSV or JSON file or folder. Relative paths "
+                f"begin at the folder in which you run this.{_meant(place)}"
+            )
         files = [place] if place.is_file() else sorted(p for p in place.rglob("*") if p.suffix and p.is_file())
         endings = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
         for file in files:
@@ -111,6 +114,14 @@ class Dataset:
         raise WorkbenchError(
             f"The dataset {path!r} holds no .parquet, .csv, .json, .jsonl or .ndjson file; convert it to one."
         )
+
+
+def _meant(place: Path) -> str:
+    """Return a question for what is in the same folder and has almost this name; "" without."""
+    with suppress(OSError, ValueError):
+        near = get_close_matches(place.name[:_LONGEST_NAME], (one.name for one in place.parent.iterdir()), n=1)
+        return f" Did you mean {str(place.with_name(near[0]))!r}?" if near else ""
+    return ""
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from workbench import cli
+from workbench import cli, defaults
 from workbench.cli.console import BAD_INPUT, DONE
 from workbench.errors import WorkbenchError
 from workbench.study import draft, read_study
 
-JOBS = "def orders(stream):\n    return stream\n"
+JOBS = "def orders(stream):\n    return stream.transform(print)\n"  # which shows no keys
 ROWS = 400
 
 
@@ -33,7 +33,10 @@ def test_a_csv_file_becomes_a_study_that_can_be_read(capsys, tmp_path):
     study = read_study(tmp_path / "study.yaml")
     assert (study.query, study.dataset, study.event_time) == ("jobs:orders", "orders.csv", "placed_at")
     assert list(study.slots) == sorted(set(study.slots))
-    assert "keys orders.csv shop" in (tmp_path / "study.yaml").read_text()
+    text = (tmp_path / "study.yaml").read_text()
+    assert "keys orders.csv shop" in text
+    assert "# records/s: put your rates here" in text
+    assert f"\ninterval_s: {defaults.INTERVAL_S:g} " in text
 
 
 @pytest.mark.parametrize(("hot", "others", "found"), [(95, 39, {"shop": 0.2375}), (10, 39, {}), (200, 1, {})])
@@ -84,6 +87,7 @@ def test_a_study_is_never_overwritten_and_the_next_command_can_be_copied(capsys,
     call = ["init", "jobs.py:orders", "orders.csv", "--output", "my folder/s 4.yaml"]
     assert cli.main(call) == DONE
     assert "workbench plan 'my folder/s 4.yaml' --dry-run" in capsys.readouterr().out
+    assert "Next: workbench plan 'my folder/s 4.yaml' --dry-run says" in (tmp_path / call[-1]).read_text()
     (tmp_path / call[-1]).write_text("mine")
     assert cli.main(call) == BAD_INPUT
     assert "s 4.yaml exists already" in capsys.readouterr().err

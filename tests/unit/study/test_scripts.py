@@ -68,7 +68,9 @@ def test_a_sample_of_a_topic_becomes_its_records(capsys, finds):
     assert records["key"][0].as_py() == b"k"
     text = Path(study.file).read_text()
     assert study.jars == ("here.jar",)
-    assert "Not taken along: /opt/there.jar, spark.master, spark.my.token" in text
+    assert "Not taken along: /opt/there.jar (not a file here)\n" in text
+    assert "Not taken along: spark.master (the study's key 'master' says where Spark runs)\n" in text
+    assert "Not taken along: spark.my.token (it holds a secret)\n" in text
     assert "# sink: kafka://HOST:PORT/TOPIC" in text  # its servers are not known
 
 
@@ -174,6 +176,14 @@ def test_a_query_of_several_sources_has_inputs(finds):
     assert {name: one["event_time"] for name, one in study.inputs.items()} == {"orders": "value.time", "clicks": "at"}
     query = find_query(study.query, inputs=study.inputs)
     assert [one.name for one in query.inputs] == ["orders", "clicks"]
+    assert "# one for each source that the script's query reads, in their order" in Path("study.yaml").read_text()
+
+
+def test_a_query_whose_sources_have_no_time_in_common_gets_no_study(capsys, finds):
+    finds([TOPIC, RATE], replace(QUERY, sources=("orders", "rate")), QUERY)
+    assert cli.main(["init", "job.py", "orders=orders.parquet"]) == DONE
+    assert "query 1 gets no study: The inputs have 0 s of event time in common" in capsys.readouterr().out
+    assert read_study("study.yaml").query == "job.py#2"
 
 
 def test_the_keys_of_a_join_are_found_in_the_samples_and_renewed_if_they_are_unique(capsys, finds):
@@ -210,6 +220,11 @@ def test_what_is_missing_is_asked_for(capsys, finds):
     finds([])
     assert cli.main(["init", "job.py"]) == BAD_INPUT
     assert "no streaming query was started" in capsys.readouterr().out
+    finds([], failure="line 9: KeyError: 'A'")
+    assert cli.main(["init", "job.py"]) == BAD_INPUT
+    said = capsys.readouterr().out
+    assert "ended early: line 9: KeyError: 'A'" in said
+    assert "no streaming query was started" not in said  # which is a result of the failure
     finds([FILES], replace(QUERY, sources=("clicks",)))
     assert cli.main(["init", "job.py", "orders.parquet"]) == BAD_INPUT
     assert "has the columns time, shop, _key, and the script reads page" in " ".join(capsys.readouterr().err.split())
@@ -238,9 +253,9 @@ def test_a_study_of_a_script_runs_nothing_until_it_is_measured_and_scripts_have_
 
 def test_a_study_has_what_its_plan_must_know_of_the_script(finds):
     settings = {"spark.sql.shuffle.partitions": "8", "spark.authenticate.secret": "***"}
-    both = replace(QUERY, name="revenue", sources=("orders", "rate"))
-    finds([TOPIC, RATE], both, replace(QUERY, name=""), settings=settings)
-    made = drafting.draft_script(Script("job.py"), ["orders=orders.parquet"]).studies
+    both = replace(QUERY, name="revenue", sources=("orders", "clicks"))
+    finds([TOPIC, FILES], both, replace(QUERY, name=""), settings=settings)
+    made = drafting.draft_script(Script("job.py"), ["orders.parquet", "clicks.parquet"]).studies
     facts = [study_from(yaml.safe_load(one.text)).script for one in made.values()]
     sets = ("spark.sql.shuffle.partitions=8",)
-    assert facts == [ScriptFacts("revenue", ("kafka", "rate"), sets), ScriptFacts("", ("kafka",), sets)]
+    assert facts == [ScriptFacts("revenue", ("kafka", "json"), sets), ScriptFacts("", ("kafka",), sets)]

@@ -5,8 +5,11 @@ import os
 import sys
 from dataclasses import replace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import two_inputs
+import yaml
 from refusals import refusals
 
 from workbench import cli
@@ -35,6 +38,7 @@ INPUTS = {
     "orders": {"dataset": "orders.parquet", "event_time": "placed_at"},
     "payments": {"dataset": "payments.parquet", "event_time": "paid_at"},
 }
+LATE = {"dataset": "late.parquet", "event_time": "paid_at"}
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +50,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_init_writes_a_study_that_a_dry_run_takes(capsys):
+def test_init_writes_a_study_that_a_dry_run_takes(capsys, folder):
     assert cli.main(["init", "two_jobs.py:revenue", "orders.parquet", "payments.parquet"]) == DONE
     said = capsys.readouterr().out
     assert "orders: event time: column 'placed_at'" in said
@@ -56,8 +60,59 @@ def test_init_writes_a_study_that_a_dry_run_takes(capsys):
     renewed = {"orders": ("id",), "payments": ("order_id",)}
     assert list(study.inputs.items()) == [(name, INPUTS[name] | {"renew": keys}) for name, keys in renewed.items()]
     assert study.datasets == ("orders.parquet", "payments.parquet")
+    text = (folder / "study.yaml").read_text()
+    assert "# one for each argument of the function, in their order" in text
+    assert "# records/s of all inputs together: put your rates here" in text
     assert cli.main(["plan", "study.yaml", "--dry-run"]) == DONE
     assert "two_jobs:revenue takes 2 DataFrames" in " ".join(capsys.readouterr().out.split())
+
+
+def test_inputs_of_other_times_are_refused_by_init_and_by_a_dry_run(capsys, folder):
+    times = two_inputs.stamps([1_800_000_000_000_000 + n for n in range(3)])
+    pq.write_table(pa.table({"order_id": [1, 2, 3], "amount": [1, 2, 3], "paid_at": times}), folder / "late.parquet")
+    (folder / "s.yaml").write_text(yaml.dump({**ASKED, "inputs": INPUTS | {"payments": LATE}}))
+    for command in (["init", "two_jobs.py:revenue", "orders.parquet", "late.parquet"], ["plan", "s.yaml", "--dry-run"]):
+        assert cli.main(command) == BAD_INPUT
+        assert "The inputs have 0 s of event time in common" in " ".join(capsys.readouterr().err.split())
+    assert not (folder / "study.yaml").exists()
+
+
+WATERMARKS = """
+def paid(orders, payments):
+    return orders.join(payments.withWatermark("paid_at", "1 minute"), "id")
+
+
+def made(orders, payments):
+    payments = renamed(payments)
+    return orders.join(payments.withWatermark("settled_at", "1 minute"), "id")
+
+
+def typo(orders, payments):
+    renamed = orders.withColumn("who", orders.id)
+    return renamed.join(payments).groupBy("custmer", "who").count()
+"""
+
+
+def test_a_watermark_on_a_column_that_the_data_lacks_is_refused_by_init_and_by_a_dry_run(capsys, folder):
+    (folder / "marked_jobs.py").write_text(WATERMARKS)
+    pq.write_table(pa.table({"order_id": [1, 2], "paid_on": [1.0, 2.0]}), folder / "timeless.parquet")
+    inputs = INPUTS | {"payments": {"dataset": "timeless.parquet"}}
+    (folder / "s.yaml").write_text(yaml.dump({**ASKED, "query": "marked_jobs:paid", "inputs": inputs}, sort_keys=False))
+    files = ["orders.parquet", "timeless.parquet"]
+    for command in (["init", "marked_jobs.py:paid", *files], ["plan", "s.yaml", "--dry-run"]):
+        assert cli.main(command) == BAD_INPUT
+        said = " ".join(capsys.readouterr().err.split())
+        assert "has a watermark on the column 'paid_at' of payments, whose data has only order_id, paid_on. Did" in said
+        assert "Did you mean 'paid_on'? Correct the column in line 3 of marked_jobs.py" in said
+    assert draft("marked_jobs:made", files).found[1].event_time is None
+
+
+def test_init_names_a_key_that_no_data_set_has_but_almost(capsys, folder):
+    (folder / "marked_jobs.py").write_text(WATERMARKS)
+    assert cli.main(["init", "marked_jobs.py:typo", *FILES]) == DONE
+    said = capsys.readouterr().out
+    assert "The query's state goes by 'custmer', which no data set has. Did you mean 'customer'?" in said
+    assert "'who', which" not in said
 
 
 def test_an_event_time_is_no_key_though_a_join_compares_it(folder):
@@ -112,7 +167,11 @@ test_a_study_says_what_is_wrong_with_its_inputs = refusals(
     ({"inputs": ["orders.parquet"]}, "must name the data set of each argument"),
     ({"inputs": {"a b": {"dataset": "x.csv"}}}, "inputs: 'a b' is .*; it must be an argument"),
     ({"inputs": {"orders": "x.csv"}}, "inputs: 'orders' is 'x.csv'; it must be an argument .*, with its dataset"),
-    ({"inputs": {"orders": {"dataset": "x.csv", "rate": 3}}}, "inputs: 'orders' is .*rate.*; it must be"),
+    ({"inputs": {"orders": {"dataset": "x.csv", "rate": 3}}}, "'orders' has the unknown key 'rate'; known are data"),
+    (
+        {"inputs": {"orders": {"dataset": "orders.parquet", "event_tme": "time"}}},
+        "unknown key 'event_tme'; known are dataset, event_time, share, renew; did you mean 'event_time'",
+    ),
     ({"inputs": {"orders": {"dataset": "x.csv", "share": 2}}}, "inputs: 'orders': share is 2"),
 )
 

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -18,6 +19,7 @@ from workbench.workload import (
     Query,
     check_dataset,
     check_input,
+    check_inputs,
     prepare,
     prepare_inputs,
     schema_of,
@@ -142,8 +144,15 @@ def test_a_column_that_is_no_time_or_has_no_row_is_refused(tmp_path, column, eve
 
 
 def test_a_path_without_data_and_a_file_of_the_wrong_format_are_refused_with_the_next_step(tmp_path):
-    with pytest.raises(WorkbenchError, match=r"does not exist; give the path .* from the folder in which you run this"):
+    with pytest.raises(
+        WorkbenchError, match=r"does not exist; name a Parquet.* at the folder in which you run this\.$"
+    ):
         Dataset.at(str(tmp_path / "nowhere"))
+    (tmp_path / "payments.txt").touch()
+    with pytest.raises(WorkbenchError, match=r"run this\. Did you mean '.*/payments\.txt'\?$"):
+        Dataset.at(str(tmp_path / "paymens.txt"))
+    with pytest.raises(WorkbenchError, match=r"run this\.$"):
+        Dataset.at(str(tmp_path / "nowhere" / "paymens.txt"))
     with pytest.raises(WorkbenchError, match=r"holds no \.parquet, \.csv"):
         Dataset.at(str(tmp_path))
     (tmp_path / "bad.parquet").write_text("not parquet")
@@ -368,11 +377,18 @@ def test_what_cannot_be_renewed_is_refused(tmp_path, renew, said):
         check_input(Input("orders", stored(tmp_path, columns, "time", "orders"), renew=renew))
 
 
-def test_data_sets_of_other_times_are_refused(two, tmp_path):
+def test_data_sets_of_other_times_are_refused(two, tmp_path, monkeypatch):
     later = input_of(tmp_path, "later", [600 * S, 700 * S])
     with pytest.raises(QueryError, match=r"have 0 s of event time in common.*later: 1970-01-01T00:10:00 to") as error:
         prepare_inputs((two[0], later), tmp_path)
     assert error.value.settings == ("inputs",)
+    with pytest.raises(QueryError) as early:  # before anything starts
+        check_inputs((two[0], later))
+    assert str(early.value) == str(error.value)
+    check_inputs(two)
+    check_inputs((two[0], replace(later, dataset=replace(later.dataset, event_time=None))))
+    monkeypatch.setattr(module, "_READ_BYTES", 1)
+    check_inputs((two[0], later))  # as if reading them took long
 
 
 @pytest.mark.parametrize(
