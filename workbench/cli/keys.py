@@ -13,9 +13,18 @@ from workbench.cli.console import DONE
 from workbench.cli.progress import progress
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark import batch_session
-from workbench.workload import Dataset, KeyFrequencies, count_keys, count_keys_here, joined_shares, schema_of
+from workbench.workload import (
+    Dataset,
+    JoinedKeys,
+    KeyFrequencies,
+    count_keys,
+    count_keys_here,
+    joined_shares,
+    schema_of,
+)
 
 _SHOWN = 10
+_MANY = 1000  # tasks; a key that would fill one of more limits no join
 
 
 def run_keys(options: argparse.Namespace) -> int:
@@ -25,7 +34,9 @@ def run_keys(options: argparse.Namespace) -> int:
         raise WorkbenchError("--rate is given without --plan, which says what a record costs. Add it, or leave it out.")
     if options.plan is not None and len(sets) > 1:
         raise WorkbenchError("--plan is of one data set. Name it instead of the study, or leave out --plan.")
-    counted = {name: dataclasses.replace(_counted(data, options), input=name) for name, data in sets.items()}
+    asked = {name: getattr(options, name) for name in ("column", "method", "top", "tracked", "partitions")}
+    asked["every"] = len(sets) > 1  # the pairs of all keys add up to the join
+    counted = {name: dataclasses.replace(_counted(data, asked), input=name) for name, data in sets.items()}
     found = next(iter(counted.values()))
     answer = None
     if options.plan is not None:
@@ -41,16 +52,15 @@ def run_keys(options: argparse.Namespace) -> int:
     return DONE
 
 
-def _counted(data: Dataset, options: argparse.Namespace) -> KeyFrequencies:
-    asked = {name: getattr(options, name) for name in ("method", "top", "tracked", "partitions")}
+def _counted(data: Dataset, asked: dict[str, Any]) -> KeyFrequencies:
     with progress() as say:
-        say(f"counting {options.column}")
-        found = count_keys_here(data, options.column, **asked)
+        say(f"counting {asked['column']}")
+        found = count_keys_here(data, **asked)
         if found is None:
             say("starting Spark, which counts what is large, nested or sketched")
             with batch_session() as spark:
-                say(f"counting {options.column}")
-                found = count_keys(spark, data, options.column, **asked)
+                say(f"counting {asked['column']}")
+                found = count_keys(spark, data, **asked)
     return found
 
 
@@ -74,26 +84,56 @@ def _data_of(options: argparse.Namespace) -> dict[str, Dataset]:
 
 
 def _join(counted: dict[str, KeyFrequencies], options: argparse.Namespace) -> None:
-    shares = joined_shares(list(counted.values()))
+    joined = joined_shares(list(counted.values()))
     if options.json:
-        found = {name: _as_json(one) for name, one in counted.items()}
-        print(json.dumps({"inputs": found, "joined": dict(list(shares.items())[: options.top])}, indent=1))
+        top = options.top
+        found = {
+            name: _as_json(dataclasses.replace(one, keys=one.keys[:top], counts=one.counts[:top]))
+            for name, one in counted.items()
+        }
+        most, least = (dict(list(each.items())[:top]) for each in (joined.most, joined.least))
+        print(json.dumps({"inputs": found, "joined": most, "joined_at_least": least}, indent=1))
         return
     out = look.console()
     own = {name: dict(zip(one.keys, one.counts, strict=True)) for name, one in counted.items()}
-    hot, most = next(iter(shares.items()))
-    has = {name: own[name][hot] / one.records for name, one in counted.items()}
-    said = " and ".join(f"{units.share(share)} of the rows of {name}" for name, share in has.items())
-    tasks = units.some(math.ceil(1 / most), "task")
-    said += f", and {units.share(most)} of the rows of their join"
-    look.answer(out, f"The key {hot!r} has {said}. One task joins them, so more than {tasks} do not raise its rate.")
+    look.answer(out, _joined(counted, own, joined))
     keys = look.table("key", *(f">{name}" for name in counted), ">joined")
-    for key, share in list(shares.items())[:_SHOWN]:
-        each = (own[name][key] / one.records for name, one in counted.items())
-        keys.add_row(key, *map(units.share, (*each, share)))
+    for key in list(joined.most)[:_SHOWN]:
+        shares = {name: own[name].get(key, one.unlisted_most) / one.records for name, one in counted.items()}
+        each = (f"{'' if key in own[name] else 'up to '}{units.share(share)}" for name, share in shares.items())
+        keys.add_row(key, *each, _between(joined, key))
     out.print(keys)
-    if any(one.untracked_keys for one in counted.values()):
-        look.line(out, "note: keys that are not listed have pairs, too, so shares of the join may be lower")
+    if not joined.exact:
+        look.line(out, "note: keys that are not tracked have pairs, too, so a key's share of the join is within bounds")
+
+
+def _joined(counted: dict[str, KeyFrequencies], own: dict[str, dict[str, int]], joined: JoinedKeys) -> str:
+    """Say which key limits the join, or with how many tasks none does."""
+    hot, least = next(iter(joined.least.items()))
+    if least * _MANY >= 1:
+        of = (f"{units.share(own[name][hot] / one.records)} of the rows of {name}" for name, one in counted.items())
+        most = math.ceil(1 / least)
+        return (
+            f"The key {hot!r} has {' and '.join(of)}, and {_between(joined, hot)} of the rows of their join. One task "
+            f"joins them, so more than {units.some(most, 'task')} {'does' if most == 1 else 'do'} not raise its rate."
+        )
+    column = repr(next(iter(counted.values())).column)
+    most_of_one = max(joined.unlisted, *joined.most.values())
+    none = units.some(math.floor(1 / most_of_one), "task")
+    if most_of_one * _MANY < 1:
+        has = f"the most frequent, {hot!r}, has" if joined.exact else "none has more than"
+        return f"No key of {column} limits the join with up to {none}: {has} {units.share(most_of_one)} of its rows."
+    sketched = any(one.method == "sketch" for one in counted.values())
+    return (
+        f"The counts do not show which key of {column} limits the join: keys that are not tracked may have most of its "
+        f"rows.{f' With up to {none} none does.' if most_of_one <= 1 / 2 else ''}"
+        f"{' Count exactly (--method exact), or track more (--tracked).' if sketched else ''}"
+    )
+
+
+def _between(joined: JoinedKeys, key: str) -> str:
+    least, most = units.share(joined.least[key]), units.share(joined.most[key])
+    return most if least == most else f"{least} to {most}"
 
 
 def _show(found: KeyFrequencies, answer: str | None = None) -> None:

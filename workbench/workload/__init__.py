@@ -12,7 +12,14 @@ from workbench.workload.dataset import (
     schema_of,
 )
 from workbench.workload.dataset import check as check_dataset
-from workbench.workload.keys import KeyFrequencies, count_keys, count_keys_here, joined_shares, read_key_frequencies
+from workbench.workload.keys import (
+    JoinedKeys,
+    KeyFrequencies,
+    count_keys,
+    count_keys_here,
+    joined_shares,
+    read_key_frequencies,
+)
 from workbench.workload.query import ENCODED, Dataset, EventClock, Generator, Input, OutputMode, Query, Unread
 from workbench.workload.release import Command, Release, read_releases, write_command
 from workbench.workload.script import Recorded, Script, ScriptBatches, ScriptQuery, ScriptSource, columns_of, sample_of

@@ -95,6 +95,14 @@ class KeyFrequencies:
         return max(0, self.records - sum(self.counts)) if self.untracked_keys else 0
 
     @property
+    def unlisted_most(self) -> int:
+        """Rows that one key that is not listed has at most."""
+        if self.method == "exact":
+            return min(self.counts[-1], self.untracked_records)
+        complete = not (self.untracked_keys or self.count_error)
+        return 0 if complete else min(self.records, self.counts[-1] + self.count_error)
+
+    @property
     def hottest_share(self) -> float:
         """Share of the rows with the most frequent key, at most 1; with a sketch, an upper bound."""
         return min(1.0, self.counts[0] / self.records)
@@ -148,22 +156,51 @@ class KeyFrequencies:
         )
 
 
-def joined_shares(inputs: Sequence[KeyFrequencies]) -> dict[str, float]:
-    """Share of the rows of a join for each key that is listed in every input, the largest first.
+@dataclass(frozen=True)
+class JoinedKeys:
+    """Bounds of each key's share of the rows of a join; they meet where all keys of every input are counted exactly."""
+
+    least: Mapping[str, float]  # of each key that may be in the join and is listed in an input, the largest first
+    most: Mapping[str, float]  # of the same keys
+    unlisted: float  # of a key that is listed in no input, at most
+
+    @property
+    def exact(self) -> bool:
+        """Whether the shares are known."""
+        return self.least == self.most
+
+
+def joined_shares(inputs: Sequence[KeyFrequencies]) -> JoinedKeys:
+    """Bound the share of the rows of a join for each key that is listed, the largest first.
 
     A key gives as many pairs as its counts multiply to, so one that is hot in two inputs is hotter in their join. The
-    pairs of keys that are not listed are left out, so shares are upper bounds where some are not.
+    join has at least the pairs of the keys that are listed in every input, and at most those that the others may add.
     """
     counted = [dict(zip(one.keys, one.counts, strict=True)) for one in inputs]
-    pairs = {key: math.prod(one[key] for one in counted) for key in set[str].intersection(*map(set, counted))}
-    if not pairs:
-        raise WorkbenchError(
-            f"No key of {', '.join(repr(one.column) for one in inputs)} is listed in every input, so nothing is joined "
-            "by it. Name another column, or list more keys.",
-            settings=("top",),
-        )
-    total = sum(pairs.values())
-    return {key: many / total for key, many in sorted(pairs.items(), key=lambda one: (-one[1], one[0]))}
+    unlisted = [one.unlisted_most for one in inputs]
+    bounds = dict[str, tuple[int, int]]()
+    for key in dict.fromkeys(key for one in counted for key in one):
+        high = math.prod(one.get(key, most) for one, most in zip(counted, unlisted, strict=True))
+        if high:
+            low = math.prod(max(0, one.get(key, 0) - of.count_error) for one, of in zip(counted, inputs, strict=True))
+            bounds[key] = (low, high)
+    if not bounds:
+        columns = ", ".join(dict.fromkeys(repr(one.column) for one in inputs))
+        raise WorkbenchError(f"No key of {columns} is in every input, so nothing is joined by it. Name another column.")
+    other = math.prod(unlisted)  # pairs of one key that is listed nowhere, at most
+    rest = min(_unlisted_rows(one) * other // most if most else 0 for one, most in zip(inputs, unlisted, strict=True))
+    surely, perhaps = (sum(pairs) for pairs in zip(*bounds.values(), strict=True))
+    ordered = sorted(bounds.items(), key=lambda one: (-one[1][0], -one[1][1], one[0]))
+    return JoinedKeys(
+        {key: low / (perhaps + rest - high + low) if low else 0.0 for key, (low, high) in ordered},
+        {key: high / (surely - low + high) for key, (low, high) in ordered},
+        other / (surely + other) if other else 0.0,
+    )
+
+
+def _unlisted_rows(found: KeyFrequencies) -> int:
+    """Return how many rows the keys that are not listed have at most."""
+    return found.records - sum(max(0, count - found.count_error) for count in found.counts)
 
 
 def read_key_frequencies(path: str | Path) -> KeyFrequencies:
@@ -186,11 +223,13 @@ def count_keys(
     *,
     method: Method | Literal["auto"] = "auto",
     top: int = 1000,
+    every: bool = False,
     tracked: int = TRACKED,
     partitions: Sequence[int] = (),
 ) -> KeyFrequencies:
     """Count the keys of a column of `data`, at rest or a batch DataFrame, and list the `top` ones.
 
+    With `every`, all that are counted are listed: up to a million of an exact count, and those that a sketch tracks.
     The method ``"exact"`` groups by the key; ``"sketch"`` takes one pass and bounded memory; ``"auto"`` counts exactly
     if HyperLogLog++ finds at most a million keys. The error of a sketch of `tracked` items is at most 3.5 / n of the
     rows, where n is the size of its hash map (the next power of two above ``tracked / 0.75``). The rows are distributed
@@ -209,10 +248,13 @@ def count_keys(
     shares = {count: _spread(present, count, records) for count in partitions}
     method = "sketch" if method == "sketch" or (method == "auto" and about > MOST_EXACT) else "exact"
     if method == "sketch":
-        listed, distinct, error, deviation = _sketched(present, column, top, tracked, int(about), records)
+        listed, distinct, error, deviation = _sketched(
+            present, column, tracked if every else top, tracked, int(about), records
+        )
     else:
         counted = present.groupBy("key").count()
-        found = counted.orderBy(sql.desc("count"), sql.col("key").cast("string")).limit(top).collect()
+        ordered = counted.orderBy(sql.desc("count"), sql.col("key").cast("string"))
+        found = ordered.limit(MOST_EXACT if every else top).collect()
         listed = [(str(row[0]), int(row[1])) for row in found]
         distinct, error, deviation = counted.count(), 0, 0.0
     keys, counts = zip(*listed, strict=True)
@@ -234,6 +276,7 @@ def count_keys_here(
     *,
     method: Method | Literal["auto"] = "auto",
     top: int = 1000,
+    every: bool = False,
     tracked: int = TRACKED,
     partitions: Sequence[int] = (),
 ) -> KeyFrequencies | None:
@@ -259,7 +302,7 @@ def count_keys_here(
     order = pc.sort_indices(
         pa.table({"n": counted["n"], "text": counted["key"].cast(pa.string())}),
         [("n", "descending"), ("text", "ascending")],
-    )[:top]
+    )[: None if every else top]
     hashed = spark_hash(key)
     shares = {
         many: tuple((np.bincount(hashed % many, rows, many).astype(int) / records).tolist()) for many in partitions

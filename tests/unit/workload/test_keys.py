@@ -1,6 +1,7 @@
 """Key frequencies as a value, counted with Arrow as in plain Python, and what ``workbench keys`` says of them."""
 
 import csv
+import dataclasses
 import itertools
 import json
 import math
@@ -328,31 +329,176 @@ def test_the_command_counts_a_file_without_spark_and_refuses_a_mistyped_column_a
         assert "no column 'custmer_id'; its columns are customer_id. Did you mean 'customer_id'?" in said
 
 
-@given(st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=30), min_size=2, max_size=3))
-def test_the_shares_of_a_join_are_those_of_its_rows_one_by_one(sides):
-    counted = [
-        KeyFrequencies("k", len(one), 0, *zip(*Counter(map(str, one)).most_common(), strict=True), len(set(one)))
-        for one in sides
-    ]
+def frequencies(rows, top=None):
+    """Count `rows` in plain Python, and list the `top` keys."""
+    found = sorted(Counter(map(str, rows)).items(), key=lambda one: (-one[1], one[0]))
+    return KeyFrequencies("k", len(rows), 0, *zip(*found[:top], strict=True), len(found))
+
+
+def join(sides):
+    """Return the share of each key in the rows of a join, pair by pair."""
     rows = Counter(str(row[0]) for row in itertools.product(*sides) if len(set(row)) == 1)
-    if not rows:
-        with pytest.raises(WorkbenchError, match="listed in every input"):
+    return {key: many / rows.total() for key, many in rows.items()}
+
+
+SIDES = st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=30), min_size=2, max_size=3)
+
+
+@given(SIDES)
+def test_the_shares_of_a_join_are_those_of_its_rows_one_by_one(sides):
+    counted, true = [*map(frequencies, sides)], join(sides)
+    if not true:
+        with pytest.raises(WorkbenchError, match="'k' is in every input, so nothing is joined by it"):
             joined_shares(counted)
         return
     found = joined_shares(counted)
-    assert found == pytest.approx({key: count / rows.total() for key, count in rows.items()})
-    assert list(found.values()) == sorted(found.values(), reverse=True)
+    assert found.most == pytest.approx(true)
+    assert (found.least, found.unlisted, found.exact) == (found.most, 0.0, True)
+    assert list(found.most.values()) == sorted(found.most.values(), reverse=True)
 
 
-def test_a_key_of_both_inputs_of_a_study_is_said_to_multiply(tmp_path, monkeypatch, capsys):
+@given(
+    st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=9), min_size=2, max_size=3),
+    st.integers(1, 6),
+    st.data(),
+)
+def test_where_keys_are_untracked_or_counts_too_high_the_shares_of_a_join_are_within_their_bounds(sides, top, data):
+    counted = []
+    for side in sides:
+        one, error = frequencies(side, top), data.draw(st.integers(0, 3))
+        high = sorted((count + data.draw(st.integers(0, error)) for count in one.counts), reverse=True)
+        method = "sketch" if error else "exact"
+        counted.append(dataclasses.replace(one, counts=tuple(high), method=method, count_error=error))
+    true = join(sides)
+    try:
+        found = joined_shares(counted)
+    except WorkbenchError:
+        assert not true
+        return
+    for key, share in true.items():
+        least, most = (found.least[key], found.most[key]) if key in found.most else (0.0, found.unlisted)
+        assert least - 1e-12 <= share <= most + 1e-12
+    assert all(0 <= found.least[key] <= most <= 1 for key, most in found.most.items())
+    assert found.exact or any(one.count_error or one.untracked_keys for one in counted)
+
+
+def test_a_key_that_is_hot_in_one_input_is_bounded_where_the_other_does_not_list_it():
+    orders = frequencies(["a"] * 50 + ["b"] * 10 + ["c"])
+    payments = frequencies(["b"] * 20 + ["a", *range(20)], top=1)
+    found = joined_shares([orders, payments])
+    assert (found.least["b"], found.most["b"]) == (pytest.approx(200 / (200 + 50 * 20 + 20)), 1.0)
+    assert (found.least["a"], found.most["a"]) == (0.0, pytest.approx(50 * 20 / (50 * 20 + 200)))
+
+
+MADE = {  # rows of two inputs, and what is said of their join
+    "nearly unique": (
+        [*range(20_000), *range(100), 1500],
+        [*range(1000, 20_000), 1500],
+        "No key of 'shop' limits the join with up to 4,750 tasks: the most frequent, '1500', has 0.021 % of its rows.",
+    ),
+    "hot in both": (
+        ["a"] * 300 + [*range(5000)],
+        ["a"] * 200 + [*range(5000)],
+        (
+            "The key 'a' has 5.66 % of the rows of orders and 3.85 % of the rows of payments, and 92.3 % of the rows "
+            "of their join. One task joins them, so more than 2 tasks do not raise its rate."
+        ),
+    ),
+    "hot in one": (
+        ["a"] * 3000 + [*range(9000)],
+        ["a", *range(9000)],
+        (
+            "The key 'a' has 25 % of the rows of orders and 0.0111 % of the rows of payments, and 25 % of the rows of "
+            "their join. One task joins them, so more than 4 tasks do not raise its rate."
+        ),
+    ),
+    "hot in one, and not in the other": (
+        ["a"] * 3000 + [*range(9000)],
+        [*range(9000)],
+        "No key of 'shop' limits the join with up to 9,000 tasks: the most frequent, '0', has 0.0111 % of its rows.",
+    ),
+}
+
+
+@pytest.fixture
+def joining(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name, hot in (("orders", 20), ("payments", 30)):
-        stored(tmp_path, {"shop": ["a"] * hot + [f"s{n}" for n in range(100 - hot)]}, name=name)
     (tmp_path / "jobs.py").write_text("def both(orders, payments):\n    return orders.join(payments, 'shop')\n")
     (tmp_path / "s.yaml").write_text(
         "query: jobs:both\ninputs: {orders: {dataset: orders.parquet}, payments: {dataset: payments.parquet}}\n"
         "targets: [100]\nslots: [1, 2]\nmemory_mb: [1024]\n"
     )
+
+    def made(orders, payments):
+        for name, rows in (("orders", orders), ("payments", payments)):
+            stored(tmp_path, {"shop": [*map(str, rows)]}, name=name)
+
+    return made
+
+
+@pytest.mark.parametrize("made", MADE)
+def test_what_is_said_of_a_join_is_what_its_pairs_show(joining, capsys, made):
+    orders, payments, answer = MADE[made]
+    joining(orders, payments)
+    assert cli.main(["keys", "s.yaml", "shop"]) == DONE
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.startswith(answer)
+    assert "not tracked" not in said
+    assert cli.main(["keys", "s.yaml", "shop", "--json", "--top", "5"]) == DONE
+    found = json.loads(capsys.readouterr().out)
+    pairs = Counter(map(str, orders))
+    for key, many in Counter(map(str, payments)).items():
+        pairs[key] *= many
+    true = {key: many / sum(pairs[one] for one in {*map(str, payments)}) for key, many in pairs.items()}
+    assert found["joined"] == found["joined_at_least"] == pytest.approx({key: true[key] for key in found["joined"]})
+    assert cli.main(["keys", "s.yaml", "shop", "--top", "0"]) == BAD_INPUT
+    assert "list at least one key" in capsys.readouterr().err
+    assert [len(found["joined"]), *(len(one["keys"]) for one in found["inputs"].values())] == [5, 5, 5]
+
+
+def test_inputs_without_a_common_key_are_refused(joining, capsys):
+    joining(range(2000), range(2000, 4000))
+    assert cli.main(["keys", "s.yaml", "shop"]) == BAD_INPUT
+    said = " ".join(capsys.readouterr().err.split())
+    assert "No key of 'shop' is in every input, so nothing is joined by it. Name another column." in said
+
+
+@pytest.mark.parametrize(
+    ("hot", "answer", "joined"),
+    [
+        (
+            400,
+            (
+                "The key 'a' has 80 % of the rows of orders and 80 % of the rows of payments, and 79.4 % to 100 % of "
+                "the rows of their join. One task joins them, so more than 2 tasks do not raise its rate."
+            ),
+            "79.4 % to 100 %",
+        ),
+        (
+            2,
+            (
+                "The counts do not show which key of 'shop' limits the join: keys that are not tracked may have most "
+                "of its rows. Count exactly (--method exact), or track more (--tracked)."
+            ),
+            "0 % to 100 %",
+        ),
+    ],
+)
+def test_of_a_sketch_bounds_are_said_of_a_join_and_nothing_where_they_leave_it_open(  # noqa: PLR0917
+    joining, monkeypatch, capsys, hot, answer, joined
+):
+    joining(["a"], ["a"])
+    found = KeyFrequencies("shop", hot + 100, 0, ("a",), (hot,), 61, "sketch", 2, 0.02)
+    monkeypatch.setattr(keys, "_counted", lambda *_: found)
+    assert cli.main(["keys", "s.yaml", "shop"]) == DONE
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.startswith(answer)
+    assert joined in said
+    assert "note: keys that are not tracked have pairs, too" in said
+
+
+def test_a_key_of_both_inputs_of_a_study_is_said_to_multiply(joining, capsys):
+    joining(*(["a"] * hot + [f"s{n}" for n in range(100 - hot)] for hot in (20, 30)))
     assert cli.main(["keys", "s.yaml", "shop"]) == DONE
     said = " ".join(capsys.readouterr().out.split())
     assert "'a' has 20 % of the rows of orders and 30 % of the rows of payments" in said
