@@ -153,7 +153,9 @@ def _show(found: KeyFrequencies, answer: str | None = None) -> None:
     for key, count in zip(found.keys[:_SHOWN], found.counts, strict=False):
         keys.add_row(key, units.count(count), units.share(count / found.records))
     out.print(keys)
-    partitions = look.table(">shuffle\npartitions", ">fullest,\ntimes the mean", ">rate allowed")
+    partitions = look.table(
+        ">shuffle\npartitions", ">fullest,\ntimes the mean", ">with a slot each,\nof the slots' rate"
+    )
     for number in sorted(found.partition_shares):
         factor = found.imbalance(number)
         partitions.add_row(units.count(number), units.number(factor), units.share(round(1 / factor, 2)))

@@ -136,7 +136,9 @@ def test_the_report_names_hot_keys_skew_and_the_error_of_a_sketch(capsys):
     assert "auction: 1,000 rows, 5 without a key, 33 keys, counted exactly" in text
     rows = [line.split() for line in text.splitlines()]
     assert ["a", "400", "40", "%"] in rows
-    assert ["4", "2.4", "42", "%"] in rows  # partitions, the fullest against the mean, and the rate that allows
+    assert ["4", "2.4", "42", "%"] in rows  # partitions, the fullest against the mean, and what four slots reach
+    first, second = (line.split() for line in text.splitlines() if "fullest," in line or "times the mean" in line)
+    assert " ".join(first[2:] + second[4:]) == "with a slot each, of the slots' rate"
     assert "executor" not in text
     keys._show(KeyFrequencies("k", 7, 0, ("a",), (7,), 1))
     assert capsys.readouterr().out.startswith("More than 1 task does not raise the rate: ")
