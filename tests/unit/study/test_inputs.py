@@ -155,3 +155,29 @@ def test_keys_say_what_the_hottest_takes_in_the_plan(capsys, folder):
     assert "; more than 4 tasks do not raise the rate." in said
     assert cli.main(["keys", "orders.csv", "shop", "--rate", "6k"]) == BAD_INPUT
     assert "--rate is given without --plan" in capsys.readouterr().err
+
+
+def _unseen(run):
+    return replace(run, estimate=replace(run.estimate, observation=None))
+
+
+def _without_operators(run):
+    seen = replace(run.estimate.observation, operators=())
+    return replace(run, testbed_kind="recorded", estimate=replace(run.estimate, observation=seen))
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (_without_operators, "p.json rests on recorded rates, which show no operators"),
+        (_unseen, "No run of p.json shows its operators"),
+    ],
+)
+def test_runs_that_show_no_operators_say_nothing_of_a_key(capsys, folder, change, why):
+    runs = tuple(map(change, staged_exploration().measurements))
+    PlannedStudy(study={}, reason="", plans=(folder,), runs=runs).to_json("p.json")
+    assert cli.main(["keys", "orders.csv", "shop", "--plan", "p.json"]) == BAD_INPUT
+    said = " ".join(capsys.readouterr().err.split())
+    advice = "Plan on measured runs, or leave it out (--plan)."
+    assert f"{why}, so whether one task has all rows of a key is not known. {advice}" in said
+    assert "no key is kept" not in said
