@@ -304,8 +304,8 @@ def test_column_whose_name_is_a_command_or_a_line_of_a_study(came_to):
     column = "shop'; touch pwned; '$(touch pwned)\nquery: evil:evil"
     shops = ["hot"] * 60 + [f"s{number}" for number in range(60)]
     pq.write_table(pa.table({"time": list(range(120)), column: shops}), "evil.parquet")
-    Path("jobs.py").write_text("def orders(rows):\n    return rows\n")
-    text = draft("jobs:orders", ["evil.parquet"]).text
+    Path("jobs.py").write_text("def orders(rows):\n    return rows.transform(print)\n")  # which shows no keys
+    text = draft("jobs:orders", ["evil.parquet"]).text_of("s.yaml; touch pwned\nquery: evil:evil")
     assert yaml.safe_load(text)["query"] == "jobs:orders"
     (line,) = (line for line in text.splitlines() if "workbench keys" in line)
     subprocess.run(["sh", "-c", line.lstrip("# ").replace("workbench keys", "true")], check=True)
