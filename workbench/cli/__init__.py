@@ -46,7 +46,7 @@ _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "place and scale": {
         "place": ("placing", "which task on which worker, and how much throughput depends on the placement"),
-        "replay": ("placing", "what autoscaling policies would do on a load that changes, simulated"),
+        "replay": ("replaying", "what autoscaling policies would do on a load that changes, simulated"),
     },
     "report": {"report": ("reporting", "a report as one HTML file that opens offline")},
 }

@@ -1,4 +1,4 @@
-"""``workbench place``: where the tasks go, and what that costs; ``workbench replay``: policies on a changing load."""
+"""``workbench place``: where the tasks go, where default schedulers would put them, and what that costs."""
 
 import argparse
 import csv
@@ -10,7 +10,6 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
 from functools import partial
 from types import FrameType
 
@@ -36,7 +35,7 @@ from workbench.placement import (
 )
 from workbench.records import write_whole
 from workbench.spelling import spelled, spelled_options
-from workbench.study import DRAWS, PROBLEM, Scenario, resolved, shapes_compared
+from workbench.study import DRAWS, PROBLEM, resolved, shapes_compared
 
 _NOT_REPEATED = {"help", "inputs", "shapes", "flink", "json"}  # by the commands of advice
 _TAKES = "a placement problem, a study, plans or a measurement"
@@ -73,7 +72,7 @@ def run_place(options: argparse.Namespace) -> int:
         calibrate=options.calibrate,
         shapes=shapes,
     )
-    alike = given.alike and not (shapes or options.json or options.flink or options.method or options.compare)
+    alike = given.alike and not (shapes or options.json or options.flink or options.method)
     made, chosen = (placed.of_batches(given), None) if alike else _placed(given, shapes, options)
     if options.json:
         print(json.dumps(made.document(), indent=1))
@@ -82,6 +81,8 @@ def run_place(options: argparse.Namespace) -> int:
                 print(for_terminal(said), file=sys.stderr)
     else:
         look.show(look.console(), made)
+        if alike and options.compare:
+            look.line(look.console(), "note: All plans are alike, so they are not compared. --json lists them.")
     if options.flink and chosen is not None:
         sys.stdout.flush()  # the file may be the same
         text = io.StringIO()
@@ -196,32 +197,3 @@ def _check(options: argparse.Namespace) -> None:
             "--compare shows all methods, and --method only says whose plan --flink writes; leave one of them out, or "
             "give --flink."
         )
-
-
-def run_replay(options: argparse.Namespace) -> int:
-    """Replay the load under each policy, and compare them."""
-    check_files((options.output,), (options.query, options.rates, options.prices))
-    given = {one.name: getattr(options, one.name) for one in fields(Scenario)}
-    given["settings"] = {}
-    for text in options.settings:
-        name, _, value = text.partition("=")
-        try:
-            given["settings"][name] = float(value)
-        except ValueError as error:
-            raise WorkbenchError(
-                f"--setting {text} is not NAME=VALUE with a number; such as utilization_target=0.7."
-            ) from error
-    scenario = Scenario(**{name: value for name, value in given.items() if value is not None})
-    trace = scenario.trace()
-    with progress() as say:
-        found = scenario.replay(trace, say)
-    if options.output:
-        write_whole(options.output, found.csv())
-    from workbench.answers.replayed import answer  # noqa: PLC0415 - it draws, and plotly takes as long as all else
-
-    made = answer(found)
-    if options.json:
-        print(json.dumps(made.document(), indent=1))
-    else:
-        look.show(look.console(), made)
-    return DONE

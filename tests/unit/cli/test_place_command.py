@@ -177,13 +177,8 @@ def refused(capsys, *arguments, message):
     assert output.err.count("\n") == 1
 
 
-def test_methods_are_compared_on_a_plan_whose_placements_are_alike(capsys):
+def test_thresholds_have_no_effect_on_a_plan_whose_placements_are_alike(capsys):
     plan = Path(__file__).parents[2] / "stored" / "plan-spark.json"
-    assert "Any placement carries" in run(capsys, plan)[1].out
-    code, output = run(capsys, plan, "--compare", "--draws", 2)
-    assert code == 0
-    assert "flink-default" in output.out
-    assert "random" in output.out
     refused(capsys, plan, "--thresholds", "1,1,1", message="--thresholds would have no effect on the method optimal")
 
 
