@@ -7,6 +7,7 @@ from pathlib import Path
 
 from workbench import units
 from workbench.cli.console import BAD_INPUT, DONE, check_file, show
+from workbench.cli.progress import progress
 from workbench.errors import WorkbenchError
 from workbench.records import write_whole
 from workbench.study import Draft, ScriptDraft, draft, draft_script
@@ -31,7 +32,9 @@ def run_init(options: argparse.Namespace) -> int:
 
 
 def _run_script(script: Script, options: argparse.Namespace, places: Mapping[str, str]) -> int:
-    made = draft_script(script, options.data, options.event_time, places)
+    with progress() as say:
+        say(f"running {script.call} with its streams recorded; Spark starts if it does")
+        made = draft_script(script, options.data, options.event_time, places)
     for line in _found(made):
         show(line)
     output = Path(options.output)

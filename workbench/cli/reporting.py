@@ -10,6 +10,7 @@ from typing import Any
 
 from workbench import bounds, report
 from workbench.cli.console import DONE, NOT_SUSTAINED, check_files, print_partial, show
+from workbench.cli.progress import progress
 from workbench.errors import WorkbenchError
 from workbench.reading import parse_json, parse_yaml, read_text
 
@@ -38,12 +39,17 @@ def run_report(options: argparse.Namespace) -> int:
         options.kept = "what the study had measured is in its history, and the same command goes on from there"
     asked = {**given, **_from_file(options.file), **_from_options(declared, options.parameter)}
     parameters = {key: _number(value, declared[key].kind) if key in declared else value for key, value in asked.items()}
-    return _written(report.render(name, parameters, output, options.title, options.timeout_s), as_json=options.json)
+    with progress() as say:
+        say(f"running the notebook of {name}")
+        made = report.render(name, parameters, output, options.title, options.timeout_s)
+    return _written(made, as_json=options.json)
 
 
 def write_report(name: str, parameters: Mapping[str, object], target: str, *, quiet: bool) -> bool:
     """Write a report to `target`, once the answer is out; return whether it is complete."""
-    made = report.render(name, parameters, target)
+    with progress() as say:
+        say(f"running the notebook of the report {target}")
+        made = report.render(name, parameters, target)
     if not quiet:
         show(f"report: {Path(target).resolve()}")
     print_partial(made.error)
