@@ -263,7 +263,7 @@ _STEPS = {
 
 def readers(folder):
     """Make all readers; what must be computed for their valid inputs is computed in `folder`."""
-    for module in ("clusters", "drafting", "observing", "placing", "planning", "reporting", "scaling"):
+    for module in ("clusters", "drafting", "observing", "placing", "planning", "replaying", "reporting"):
         import_module(f"workbench.cli.{module}")  # here, not in each child
     files = _files() | {"j.jsonl": _journal(folder)}
     made = {}

@@ -4,7 +4,6 @@ from workbench.workload.columns import as_spark, is_text, plain
 from workbench.workload.dataset import (
     Replay,
     Shipped,
-    check_input,
     check_inputs,
     first_rows,
     prepare,

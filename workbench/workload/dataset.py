@@ -379,11 +379,6 @@ def prepare_inputs(inputs: Sequence[Input], folder: Path) -> tuple[Replay, ...]:
     return tuple(made)
 
 
-def check_input(given: Input) -> None:
-    """Refuse an input that cannot be replayed, before anything starts."""
-    check(given.dataset, given.dataset.event_time, given.renew)
-
-
 def check_inputs(inputs: Sequence[Input]) -> None:
     """Refuse inputs that cannot be replayed together, before anything starts; the times of large ones stay unread."""
     ends = {}

@@ -18,7 +18,6 @@ from workbench.workload import (
     Input,
     Query,
     check_dataset,
-    check_input,
     check_inputs,
     prepare,
     prepare_inputs,
@@ -345,7 +344,7 @@ def test_renewed_fields_of_json_are_others_in_each_pass(tmp_path):
         texts = pa.array([json.dumps(value(number, key)).encode() for number in range(10)])
         dataset = stored(tmp_path, {"value": texts}, "value.about.time", name)
         inputs.append(Input(name, dataset, renew=("value.code", f"value.about.{key}")))
-        check_input(inputs[-1])
+        check_inputs(inputs[-1:])
     orders, payments = prepare_inputs(inputs, tmp_path)
     assert orders.schema().names == ["value"]
     passes = [[json.loads(row["value"]) for row in rows_of(orders, at, at + 20)] for at in (0, 20, 40)]
@@ -374,7 +373,7 @@ def test_what_cannot_be_renewed_is_refused(tmp_path, renew, said):
     times = pa.array([1, 2], pa.timestamp("us", "UTC"))
     columns = {"value": values, "key": values, "price": [1.5, 2.5], "time": times}
     with pytest.raises(QueryError, match=said):
-        check_input(Input("orders", stored(tmp_path, columns, "time", "orders"), renew=renew))
+        check_inputs([Input("orders", stored(tmp_path, columns, "time", "orders"), renew=renew)])
 
 
 def test_data_sets_of_other_times_are_refused(two, tmp_path, monkeypatch):
