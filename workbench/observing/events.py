@@ -11,9 +11,10 @@ import codecs
 import json
 import math
 import re
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from heapq import nlargest
+from heapq import heappush, heappushpop
 from io import BufferedReader, RawIOBase
 from itertools import chain
 from pathlib import Path
@@ -40,7 +41,8 @@ SCRAPED = "scraped"
 """Key that marks a progress event made of a scrape."""
 
 _NAME = re.compile(rb'\s*\{"Event":\s*"[\w.$]*?([A-Za-z]+)"')
-_PROGRESS = b"rogress"  # a text that has it may precede what is logged of a batch
+_MADE = b"made progress: "  # precedes what the driver logs of a batch
+_PROGRESS = b"rogress"  # a text that has it may precede what others log of one
 _BEGINS = re.compile(rb"\s*(?:\{|\[\s*(?:\{|$))")
 _OBJECT = re.compile(rb"""\[?\{(?:\s*u?["']|\s*$)""")  # behind a text
 _PYTHON, _NO_NUMBER = re.compile(rb"\s*\[?\{u?'"), re.compile(rb"(?<=': )-?(?:nan|inf)\b")
@@ -50,6 +52,7 @@ _QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*"' + rb"|'(?:[^'\\]|\\.)*'")
 _MARKS = (b"{", b"_streaming")  # every line in which an event or a sample begins has one of these
 _HAS = (b"batchId", b"numInputRows", b"progress", b'"Event"', b'"data"')  # every event of one line has one of these
 _PIECE, _LONGEST = 1 << 20, 1 << 26  # most bytes read at once; of a line, or of an object
+_SPLIT, _LONGEST_PREFIX = 1 << 14, 1 << 10  # bytes at which Docker divides a line; before each line of an object
 _BROKEN = (ValueError, TypeError, KeyError, AttributeError, SyntaxError, MemoryError, RecursionError)
 _GAUGE = re.compile(
     r"(?:.*spark_streaming_(?P<query>.+?)_|.*structured_streaming.*?_)"
@@ -79,8 +82,13 @@ def read_events(path: str | Path) -> Iterator[dict[str, Any]]:
 
 
 def latest_in_time(events: Iterable[dict[str, Any]], most: int) -> list[dict[str, Any]]:
-    """Return the latest `most` of progress events in the order of their times, for a file that has another order."""
-    return nlargest(most, events, key=_at_s)[::-1]
+    """Return the latest `most` progress events of each query by their times, for a file that has another order."""
+    kept = dict[str, list[tuple[float, int, dict[str, Any]]]]()
+    for place, event in enumerate(events):
+        told = event.get("progress")
+        own = kept.setdefault(str(told.get("id") or told.get("name")) if isinstance(told, dict) else "", [])
+        (heappush if len(own) < most else heappushpop)(own, (_at_s(event), place, event))
+    return [event for _, _, event in sorted(chain(*kept.values()))]
 
 
 def follow_events(path: str | Path, wait: Callable[[], None]) -> Iterator[dict[str, Any]]:
@@ -160,9 +168,10 @@ def _events_of(file: Path, live: RawIOBase | None = None, *, is_last: bool) -> I
     try:
         with opened(file, live) as lines:
             yield from _events(_Text(lines), is_last=is_last)
-    except OSError as error:
+    except (OSError, zlib.error) as error:
         raise WorkbenchError(
-            f"The log {file} cannot be read: {error.strerror or error}. Check the path and its permissions."
+            f"The log {file} cannot be read: {getattr(error, 'strerror', None) or error}. Check the path, its "
+            "permissions and its content."
         ) from error
 
 
@@ -224,8 +233,8 @@ def _events(lines: _Text, *, is_last: bool) -> Iterator[dict[str, Any] | None]:
     """Yield the events of lines: in an event log of each line, elsewhere where an object is complete."""
     block, depth, before, scrapes = b"", 0, b"", Scrapes()
     while line := lines.line() if depth > 0 else lines.marked():
-        if line.startswith(b'{"') and (depth > 0 or _PROGRESS in line):
-            line = _unwrapped(line)
+        if line.startswith(b'{"') and (depth > 0 or _PROGRESS in line or b"batchId" in line):
+            line = _unwrapped(line, lines)
         if depth > 0 and line[0] not in _WITHIN:
             before = before or _before(line)
             line = re.sub(before, b"", line, count=1) or line
@@ -262,22 +271,28 @@ def _of_log(lines: Iterable[bytes], *, is_last: bool) -> Iterator[dict[str, Any]
                 yield from _events_in(parsed)
 
 
-def _unwrapped(line: bytes) -> bytes:
-    """Return the line that a collector of logs keeps as a field of an object; other lines as they are."""
-    field = _WRAPPED.match(line)
-    kept = _parsed(line) if field else None
-    return f"{kept[field[1].decode()]}\n".encode() if field and isinstance(kept, dict) else line
+def _unwrapped(line: bytes, lines: _Text) -> bytes:
+    """Return the line that a collector of logs keeps as a field of one object or several; other lines as they are."""
+    text, part = b"", line
+    while (field := _WRAPPED.match(part)) and isinstance(kept := _parsed(part), dict):
+        text += str(kept[field[1].decode()]).encode("utf-8", "replace")
+        if not text or len(text) % _SPLIT or text.endswith(b"\n"):
+            return text + b"\n"
+        part = lines.line()
+    return text + b"\n" if text else line
 
 
 def _before(line: bytes) -> bytes:
     """Return a pattern of what precedes each line of a printed object, as its second has it, whatever the digits."""
-    return rb"\A" + re.sub(rb"\d+", rb"\\d+", re.escape(line.partition(b'  "')[0]))
+    prefix, indent, _ = line[:_LONGEST_PREFIX].partition(b'  "')
+    return rb"\A" + re.sub(rb"\d+", rb"\\d+", re.escape(prefix if indent else b""))
 
 
 def _begun(line: bytes) -> bytes:
     """Return the part of a line with which an object begins; empty if none begins there."""
     if not _BEGINS.match(line):
-        at = _OBJECT.search(line) if _PROGRESS in line or b"batchId" in line else None
+        begins = max(0, line.find(_MADE))
+        at = _OBJECT.search(line, begins) if _PROGRESS in line or b"batchId" in line else None
         return line[at.start() :].lstrip() if at else b""
     if line.endswith(b"}\n") and not any(one in line for one in _HAS):  # a line of a structured log
         return b""

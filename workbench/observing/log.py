@@ -85,7 +85,10 @@ def read_log(
                 "two out.",
                 settings=("progress",),
             )
-        reading.take_all(read_events(progress))
+        order = _Reading(READ)
+        order.take_all(read_events(progress))
+        told = read_events(progress)
+        reading.take_all(latest_in_time(told, READ) if order.out_of_order else told)
     if slots is not None:
         whole("The slots", slots, 1, bounds.TASKS)
         if reading.cores:

@@ -119,6 +119,14 @@ def test_what_is_no_log_is_named(tmp_path, name, data, text):
         read_log(log)
 
 
+def test_a_damaged_file_is_named(tmp_path):
+    packed = gzip.compress(TEXT)
+    for at in range(len(packed) // 4, len(packed) // 2, len(packed) // 16):
+        (tmp_path / "log").write_bytes(packed[:at] + bytes(40) + packed[at + 40 :])
+        with pytest.raises(WorkbenchError, match="log cannot be read"):
+            read_log(tmp_path / "log")
+
+
 @pytest.mark.parametrize(
     ("log", "text"), [([], "and none has events"), ([*application(4, "yarn")], "of which app-1 is an event log")]
 )

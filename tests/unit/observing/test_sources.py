@@ -8,10 +8,10 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from written_logs import TRUE, a_day, events, progress_of, stamp, written
+from written_logs import BEGUN, TRUE, a_day, events, progress_of, stamp, written
 
 from workbench.errors import WorkbenchError
-from workbench.observing import headroom, read_events, read_log
+from workbench.observing import headroom, log, read_events, read_log
 
 TOLD = progress_of(events(a_day(0.5 * TRUE, batches=40)))
 NOISE = "26/01/31 06:24:27 INFO TaskSetManager: Finished task 0.0 in stage {0.0} (TID 0) in 12 ms [driver] (1/1)\n"
@@ -40,6 +40,14 @@ def of_docker(told):
     return "".join(json.dumps({"log": line, "stream": "stdout"}) + "\n" for line in lines)
 
 
+def printed_in_docker(told):
+    """As a job prints its progress; Docker divides a line of more than 16 KiB."""
+    big = [one | {"sink": {"description": "x" * 40_000}} for one in told]
+    texts = [json.dumps(one) + "\n" for one in big]
+    parts = [text[at : at + 16_384] for text in texts for at in range(0, len(text), 16_384)]
+    return "".join(json.dumps({"log": part, "stream": "stdout"}) + "\n" for part in parts)
+
+
 def of_version_2_2(told):
     """Progress has had the number of its batch since Spark 2.3."""
     old = [one | {"numInputRows": one["sources"][0]["numInputRows"]} for one in told]
@@ -63,6 +71,9 @@ FORMS = {
     "structured-driver-log": structured(TOLD),
     "message-of-a-collector": structured(TOLD).replace('"msg": "', '"line": 7, "message": "26/01/31 INFO Progress: '),
     "of-docker": of_docker(TOLD),
+    "printed-in-docker": printed_in_docker(TOLD),
+    "behind-an-object": driver_log(TOLD).replace("INFO Micro", 'INFO {"query":"x"} Micro'),
+    "among-torn-texts": json.dumps({"log": "progress \ud83d"}) + "\n" + of_docker(TOLD),
     "of-docker-compose": of_container(TOLD, "driver-1  | "),
     "of-kubernetes": of_container(TOLD, *(f"2026-01-31T06:24:2{at}.{7**at}Z stdout F " for at in range(5, 9))),
     "in-a-comment": of_container(TOLD, "# "),
@@ -87,6 +98,25 @@ def test_every_form_gives_the_same_batches(tmp_path, form):
     assert [batch.number for batch in seen.batches] == list(range(5, 40))
     assert seen.interval_s == 2.0
     assert "left out" not in seen.facts
+
+
+def test_of_an_unordered_file_the_latest_of_each_query_count(tmp_path, monkeypatch):
+    monkeypatch.setattr(log, "READ", 30)
+    busy = [one | {"id": "q-2", "name": "busy", "timestamp": stamp(BEGUN + 1e6 + at)} for at, one in enumerate(TOLD)]
+    path = tmp_path / "log"
+    path.write_text("".join(json.dumps(one) + "\n" for one in reversed([*TOLD, *busy])))
+    assert [batch.number for batch in read_log(path, "orders").batches] == list(range(15, 40))
+    assert [batch.number for batch in read_log(path, "busy").batches] == list(range(15, 40))
+
+
+def test_progress_beside_a_log_may_have_any_order(tmp_path):
+    whole = list(events(a_day(0.5 * TRUE, batches=40)))
+    beside = written(tmp_path / "log", [one for one in whole if "progress" not in one])
+    newest_first = tmp_path / "progress"
+    newest_first.write_text(FORMS["newest-first"])
+    seen = read_log(beside, progress=newest_first)
+    assert [batch.number for batch in seen.batches] == list(range(5, 40))
+    assert seen.interval_s == 2.0
 
 
 def test_a_block_that_another_line_tears_is_left_out(tmp_path):
