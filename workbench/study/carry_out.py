@@ -93,8 +93,9 @@ def _with_answers(explorer: ResourceExplorer, ready: Prepared) -> Generator[meas
             found: Exploration = end.value
             return found
         except NoCapacityError as error:
-            known = SoFar(ready.study, tuple(made), ready.instances).lines
-            raise NoCapacityError(" ".join([str(error), *(f"Known {line}." for line in known)])) from error
+            lines = SoFar(ready.study, tuple(made), ready.instances).lines
+            known = [f"Known {line.removesuffix('.')}." for line in lines]
+            raise NoCapacityError(" ".join([str(error), *known])) from error
         yield event
         if isinstance(event, measuring.Finished | measuring.Reused):
             made.append(event.measurement)

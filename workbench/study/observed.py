@@ -193,12 +193,11 @@ def explored_log(study: Study) -> Exploration:
 def explored_running(study: Study, running: RunningQuery) -> Exploration:
     """Fit the model to what a query's log shows; see `explored_log`."""
     seen = replace(running, cpus=study.slot_cpus)
-    found = headroom(seen.batches, study.interval_s)
-    run = as_measurement(seen, found)
+    run = as_measurement(seen, headroom(seen.batches, study.interval_s))
     try:
         return conclude([run], "one log was read", form=study.form, choice="edge", growth=study.growth)
     except NoCapacityError as error:
-        if found.rate is None:
+        if study.growth == "tasks":  # which one run does not show, whatever its batches consist of
             raise
         raise NoCapacityError(
             f"The log shows what {seen.name} sustains on {units.some(seen.slots, 'slot')}, and not what more slots "

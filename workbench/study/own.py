@@ -313,7 +313,10 @@ def _may_hide_keys(call: ast.Call, tree: ast.Module) -> bool:
     while isinstance(base, ast.Attribute):
         base = base.value
     if not isinstance(base, ast.Name):
-        return False
+        return isinstance(base, ast.Subscript) and base is call.func
+    bound = (to for one in tree.body if isinstance(one, ast.Assign) for to in one.targets)
+    if method and any(isinstance(to, ast.Name) and to.id == base.id for to in bound):
+        return True
     for one in ast.walk(tree):
         for name in one.names if isinstance(one, ast.Import | ast.ImportFrom) else ():
             if base.id == (name.asname or name.name.partition(".")[0]):

@@ -123,6 +123,8 @@ def test_a_loaded_callable_is_judged_by_its_signature():
         ("rows.dropDuplicates()", None),
         ("elsewhere.step(rows)", None),
         ("step(rows)", None),
+        ("TABLE['step'](rows)", None),
+        ("TABLE.step(rows)", None),
         ("rows.transform(_by)", None),
         ("rows.filter(f.lower('shop') == 'a')", {}),
         ("rows.groupBy(f.window('time', '1 hour')).count()", {}),
@@ -130,7 +132,7 @@ def test_a_loaded_callable_is_judged_by_its_signature():
     ],
 )
 def test_the_keys_of_state_and_joins_are_read_from_the_text(tmp_path, body, keys):
-    text = "from pyspark.sql import functions as f\nimport elsewhere\n"
+    text = "from pyspark.sql import functions as f\nimport elsewhere\nTABLE = elsewhere.TABLE\n"
     text += "KEYS = ['one', 'two']\n\n\ndef _by(rows):\n    return rows.groupBy('zone').count()\n\n\n"
     (tmp_path / "job.py").write_text(f"{text}def job(rows):\n    return {body}\n")
     assert state_keys(tmp_path / "job.py", "job") == keys
