@@ -125,8 +125,8 @@ def _joined(counted: dict[str, KeyFrequencies], own: dict[str, dict[str, int]], 
         return f"No key of {column} limits the join with up to {none}: {has} {units.share(most_of_one)} of its rows."
     sketched = any(one.method == "sketch" for one in counted.values())
     return (
-        f"The counts do not show which key of {column} limits the join: keys that are not tracked may have most of its "
-        f"rows.{f' With up to {none} none does.' if most_of_one <= 1 / 2 else ''}"
+        f"The counts do not show which key of {column} limits the join: one that is not tracked may have up to "
+        f"{units.share(most_of_one)} of its rows.{f' With up to {none} none does.' if most_of_one <= 1 / 2 else ''}"
         f"{' Count exactly (--method exact), or track more (--tracked).' if sketched else ''}"
     )
 

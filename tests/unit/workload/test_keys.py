@@ -479,8 +479,8 @@ def test_inputs_without_a_common_key_are_refused(joining, capsys):
         (
             2,
             (
-                "The counts do not show which key of 'shop' limits the join: keys that are not tracked may have most "
-                "of its rows. Count exactly (--method exact), or track more (--tracked)."
+                "The counts do not show which key of 'shop' limits the join: one that is not tracked may have up "
+                "to 100 % of its rows. Count exactly (--method exact), or track more (--tracked)."
             ),
             "0 % to 100 %",
         ),
