@@ -39,10 +39,7 @@ def run_report(options: argparse.Namespace) -> int:
         options.kept = "what the study had measured is in its history, and the same command goes on from there"
     asked = {**given, **_from_file(options.file), **_from_options(declared, options.parameter)}
     parameters = {key: _number(value, declared[key].kind) if key in declared else value for key, value in asked.items()}
-    with progress() as say:
-        say(f"running the notebook of {name}")
-        made = report.render(name, parameters, output, options.title, options.timeout_s)
-    return _written(made, as_json=options.json)
+    return _written(report.render(name, parameters, output, options.title, options.timeout_s), as_json=options.json)
 
 
 def write_report(name: str, parameters: Mapping[str, object], target: str, *, quiet: bool) -> bool:
