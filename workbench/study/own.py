@@ -270,7 +270,11 @@ def mistyped_keys(file: Path, keys: Iterable[str], columns: Sequence[str]) -> di
     A column that the module makes occurs where it is made, too.
     """
     text, there = file.read_text(errors="replace"), {one.lower() for one in columns}
-    once = (one for one in sorted(keys) if one.lower() not in there and len(re.findall(rf"\b{one}\b", text)) == 1)
+    once = (
+        one
+        for one in sorted(keys)
+        if one.lower() not in there and len(re.findall(rf"(?<!\w){re.escape(one)}(?!\w)", text)) == 1
+    )
     near = ((one, get_close_matches(one, columns, n=1, cutoff=_NEAR)) for one in once)
     return {one: found[0] for one, found in near if found}
 

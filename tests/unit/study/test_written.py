@@ -12,7 +12,7 @@ from workbench.measuring.fingerprint import code_of
 from workbench.records import Sink
 from workbench.study import draft, find_query, study_from
 from workbench.study.catalogue import read_query
-from workbench.study.own import check_function, check_loaded, state_keys
+from workbench.study.own import check_function, check_loaded, mistyped_keys, state_keys
 from workbench.study.prepared import query_of
 from workbench.workload import Unread
 
@@ -230,3 +230,9 @@ def test_a_mode_that_the_sink_does_not_take_is_refused_before_spark(tmp_path):
     study = study_from(asked | {"targets": [1e3], "slots": [1, 2], "memory_mb": [512], "sink": f"parquet {tmp_path}"})
     with pytest.raises(WorkbenchError, match=r"takes the output mode append, and .* has 'update'"):
         query_of(study, read_query)
+
+
+def test_a_mistyped_key_may_have_any_characters(tmp_path):
+    (tmp_path / "job.py").write_text("def job(rows):\n    return rows.groupBy('amount (USD', 'shop').count()\n")
+    found = mistyped_keys(tmp_path / "job.py", ["amount (USD", "shop"], ["amount (USD)", "shop"])
+    assert found == {"amount (USD": "amount (USD)"}
