@@ -1,6 +1,6 @@
 """What runs on each version of Spark: measuring, planning, and observing what it logs.
 
-    python benchmarks/versions.py [4.0.1 4.1.1 4.2.0 4.3.0]
+    python benchmarks/versions.py [4.0.1 4.1.1 4.2.0 4.3.0] [--steps tests plan log observe]
 
 Each version gets an environment of its own under .workbench/benchmark, with its PySpark before the libraries of the one
 that runs this. There run the contract of the Spark testbed and Nexmark's queries (the tests), `workbench plan` of q5 on
@@ -22,6 +22,7 @@ HOME = Path(__file__).parents[1]
 FOLDER = Path(".workbench/benchmark")
 VERSIONS = ("4.0.1", "4.1.1", "4.2.0", "4.3.0")
 TESTS = ("tests/spark/test_testbed_contract.py", "tests/spark/test_nexmark_queries.py")
+STEPS = ("tests", "plan", "log", "observe")
 STUDY = """
 query: nexmark:q5
 targets: [10000]
@@ -33,6 +34,7 @@ tolerance: 0.1
 minutes: 6
 warmup_s: 45
 """
+ABSENT = 3  # the exit status where a version cannot be installed
 SHOWN = 300  # characters of what failed
 
 
@@ -42,7 +44,9 @@ def environment(version):
     python = (folder / "bin" / "python").absolute()
     if not python.exists():
         venv.create(folder, with_pip=True)
-    subprocess.run([python, "-m", "pip", "install", "-q", f"pyspark=={version}"], check=True)
+    if subprocess.run([python, "-m", "pip", "install", "-q", f"pyspark=={version}"], check=False).returncode:
+        print(f"PySpark {version} cannot be installed here: is a package index reached?", file=sys.stderr)
+        sys.exit(ABSENT)
     (packages,) = folder.glob("lib/python*/site-packages")
     here = next(path for path in sys.path if path.endswith("site-packages"))
     (packages / "workbench.pth").write_text(f"{HOME}\n{here}\n")
@@ -72,13 +76,16 @@ def steps(python, work):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("versions", nargs="*", default=VERSIONS)
+    parser.add_argument("--steps", nargs="+", choices=STEPS, default=STEPS)
+    asked = parser.parse_args()
     failed = False
-    for version in parser.parse_args().versions:
+    for version in asked.versions:
         python = environment(version)
         with tempfile.TemporaryDirectory() as work:
             path = os.pathsep.join([str(python.parent), os.environ["PATH"]])
             given = os.environ | {"PATH": path, "JAVA_HOME": find_java(Path(work)).home}
-            for name, command in steps(python, Path(work)).items():
+            commands = steps(python, Path(work))
+            for name, command in ((name, commands[name]) for name in asked.steps):
                 began = time.monotonic()
                 ran = subprocess.run(command, cwd=HOME, capture_output=True, text=True, check=False, env=given)
                 failed |= ran.returncode != 0

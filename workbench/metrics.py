@@ -221,6 +221,7 @@ class Observation:
     compiling: float = 0.0  # cores of the just-in-time compilers: code that is being compiled gets faster
     writes: WriteCost | None = None  # None where not reported
     inputs: tuple[InputRows, ...] = ()  # where the query has several
+    lacking_s: float = 0.0  # by which batches would be longer if the state, which still grew, had its working size
 
     @property
     def due_records(self) -> float:

@@ -15,8 +15,8 @@ was not offered is offered again.
 """
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from workbench.checks import positive
@@ -312,7 +312,7 @@ class _Search:
             alike = max(sizes) <= _DISTINCT_SIZES * min(sizes)
             # A state is filled at the first rate to be probed: those batches have no other size, but colder code.
             probes = [self.history[0], *valid] if alike and math.isinf(self.history[0].rate) else valid
-            rate = _line_rate((batch for probe in probes for batch in probe.observation.batches), self.interval_s)
+            rate = _line_rate((batch for probe in probes for batch in _with_all_state(probe)), self.interval_s)
         if rate == 0:
             rate = min(probe.rate for probe in valid) / _DOUBLE
         return self.grid.below(first_rate(self.history) if rate is None else rate)
@@ -320,6 +320,12 @@ class _Search:
 
 def _repeatable(probe: Probe) -> bool:
     return probe.judgement is not None and probe.judgement.repeatable
+
+
+def _with_all_state(probe: Probe) -> Iterator[Batch]:
+    """Yield the batches of a probe, as long as they will be once the state has its working size."""
+    for batch in probe.observation.batches:
+        yield replace(batch, duration_s=batch.duration_s + probe.observation.lacking_s)
 
 
 def _line_rate(batches: Iterable[Batch], interval_s: float) -> float | None:

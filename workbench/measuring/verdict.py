@@ -56,7 +56,7 @@ def _kept_up(observation: Observation) -> float:
     return sum(batch.records for batch in observation.batches) / observation.commanded_rate / took
 
 
-def judge(  # noqa: C901 - each way to an answer
+def judge(  # noqa: C901, PLR0911 - each way to an answer
     observation: Observation,
     success: float = 0.99,
     *,
@@ -118,10 +118,12 @@ def judge(  # noqa: C901 - each way to an answer
             f"No more than {len(observation.batches)} batches were completed, of up to {longest:,.1f} s each, though "
             f"their rows became due in {units.percent(share, 1)} of that time."
         )
+    taken_s, later_s = _mean_s(observation), _mean_s(observation) + observation.lacking_s
+    later = f", {later_s:.2f} s with the state that it will have" if observation.lacking_s else ""
     if keeps_up(observation, interval_s):
         return answer(
             "sustained",
-            f"Batches of one interval's rows took {_mean_s(observation):.2f} s of {interval_s:g} s on average, and "
+            f"Batches of one interval's rows took {taken_s:.2f} s of {interval_s:g} s on average{later}, and "
             f"{units.share(share)} of the {units.scaled(due, '')} due rows were consumed.",
         )
     if observation.consumed_records + _ROUNDING_ROWS < success * due:
@@ -129,6 +131,8 @@ def judge(  # noqa: C901 - each way to an answer
             f"Only {units.share(share)} of the {units.scaled(due, '')} due rows were consumed; "
             f"{units.share(success)} are needed."
         )
+    if observation.lacking_s and later_s > interval_s:
+        return overloaded(f"Batches took {taken_s:.2f} s of {interval_s:g} s on average{later}, which still grows.")
     slack = _SLOPE_SLACK * observation.commanded_rate + _ROUNDING_RISE * _rounding(observation)
     if check_trend and slope > _SLOPE_ERRORS * error + slack:
         return overloaded(
@@ -149,10 +153,11 @@ def _mean_s(observation: Observation) -> float:
 def keeps_up(observation: Observation, interval_s: float) -> bool:
     """Whether batches of an interval's rows took clearly less than the interval on average; False for one of inf.
 
+    Where the state still grew, they count as long as they will be with all of it.
     A batch takes no more rows than that. So after one that is late, rows stay behind, though all others end in time.
     """
     whole = observation.batches[1:]
-    if not whole or not _mean_s(observation) <= _ROOM * interval_s < math.inf:
+    if not whole or not _mean_s(observation) + observation.lacking_s <= _ROOM * interval_s < math.inf:
         return False
     return observation.consumed_records >= _FILLED * observation.commanded_rate * interval_s * len(whole)
 
@@ -182,7 +187,7 @@ def _in_doubt(
     if slots is None or not observation.operators or not observation.batches:
         return None
     busy = sum(one.useful_s for one in observation.operators) / (slots * max(observation.elapsed_s, 1e-9))
-    batches_s = _mean_s(observation)
+    batches_s = _mean_s(observation) + observation.lacking_s
     if busy < _BUSY and batches_s < _FULL * interval_s:
         return (
             "not-at-capacity",

@@ -295,7 +295,9 @@ def measured_start(path: Path) -> Start:
         doubts["The capacity measured is a lower bound: fewer slots may be enough."] = Advice(remedy)
     if estimate.filled is False:
         remedy = "Measure first in a deployment of its own, whose state has minutes to fill."
-        doubts["The capacity measured is that of a young state, and may be too high."] = Advice(remedy)
+        counted = estimate.observation is not None and estimate.observation.lacking_s > 0
+        found = "counts a state that was never full" if counted else "is that of a young state, and may be too high"
+        doubts[f"The capacity measured {found}."] = Advice(remedy)
     return replace(_start(deployed(measured), (measured,)), doubts=doubts)
 
 

@@ -119,12 +119,18 @@ def _state(measurement: Measurement) -> Iterator[Check]:
         "largest state it may reach.",
     )
     if estimate.filled is not None:
+        lacking_s = 0.0 if estimate.observation is None else estimate.observation.lacking_s
+        of_young = "is that of a young state and may be too high"
+        if lacking_s:
+            of_young = (
+                f"counts {lacking_s:.2f} s a batch for the state that is still to come, by what its rows cost now"
+            )
         yield _check(
             "Was the state at its working size?",
             estimate.filled,
             "There is no state, or as many rows left it as entered.",
             "No row left the state before the probes, so it still grew.",
-            "The rate is that of a young state and may be too high: measure in a deployment of its own (in a study "
+            f"The rate {of_young}. Measure in a deployment of its own (in a study "
             "deployment: separate), whose state is not emptied between probes, so that it has minutes to fill.",
         )
     late = None if estimate.observation is None else estimate.observation.dropped_late

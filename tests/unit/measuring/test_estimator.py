@@ -87,6 +87,26 @@ def test_a_rate_does_not_pay_for_the_state_that_a_far_higher_one_left():
     assert result.low >= 0.7 * sustained
 
 
+class Young(ColdRun):
+    """A run whose state is a fraction of what it will be at each rate, and whose batches will be longer with all."""
+
+    lacking = 0.0  # seconds of a batch for each record/s
+
+    def observe(self, seconds):
+        seen = super().observe(seconds)
+        return seen if math.isinf(self.rate) else replace(seen, lacking_s=self.lacking * self.rate)
+
+
+def test_a_rate_counts_what_its_state_will_add_once_it_is_full():
+    run = Young(0, scatter=0.0, warms_in_s=1.0, start=60.0, row_s=1e-5, first_rows=400_000)
+    run.lacking = 1e-4
+    result = estimate(run)
+    sustained = (run.interval_s - run.fixed_s) / (run.lacking + run.interval_s * 1e-5)
+    assert 0.8 * sustained <= result.low <= 1.05 * sustained <= 1.4 * result.low
+    assert result.high <= 1.3 * sustained
+    assert len(result.probes) <= 10
+
+
 def test_source_limit_is_not_the_querys_mst_and_a_source_bound_probe_never_counts():
     run = SimulatedRun(source_limit=1.2 * 5000.0)
     result = estimate(run)

@@ -36,6 +36,18 @@ def test_a_flat_backlog_is_sustained_and_too_few_rows_are_not_by_the_share_that_
     assert judge(idle).verdict == "sustained"
 
 
+def test_batches_count_as_long_as_they_will_be_with_all_of_their_state():
+    young = seen([0] * 11, lacking_s=0.8)
+    judgement = judge(young, interval_s=2.0)
+    assert judgement.verdict == "sustained"
+    assert "took 1.00 s of 2 s on average, 1.80 s with the state" in judgement.reason
+    judgement = judge(replace(young, lacking_s=1.2), interval_s=2.0)
+    assert judgement.verdict == "overloaded"
+    assert "2.20 s with the state" in judgement.reason
+    doubt = Disturbance(other_load=0.5)
+    assert judge(replace(young, lacking_s=1.2, disturbance=doubt), interval_s=2.0).verdict == "disturbed"
+
+
 def test_exact_line_that_grows_fails_although_its_error_is_zero():
     judgement = judge(seen([10 * n for n in range(11)]))  # 0.5 % of the rate: consumed 99.5 %
     assert judgement.verdict == "overloaded"

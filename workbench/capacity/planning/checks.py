@@ -128,11 +128,18 @@ def check_filled(runs: Iterable[Measurement]) -> ModelFinding | None:
     young = [run for run in runs if run.estimate.filled is False and not run.unbounded_state]
     if not young:
         return None
+    lacking = [run.estimate.observation.lacking_s for run in young if run.estimate.observation is not None]
+    counted = (
+        f"the rates count what the state will add once it is full, up to {max(lacking):.2f} s of a batch, as the rows "
+        "in it cost until now."
+        if any(lacking)
+        else "the rates may be too high."
+    )
     return ModelFinding(
         "young state",
         len(young),
         f"No row left the state while {len(young)} run{'s were' if len(young) > 1 else ' was'} read, so it still "
-        "grew: the rates may be too high.",
+        f"grew: {counted}",
         "Measure in deployments of their own (deployment: separate): their state is not emptied between probes, so "
         "it has minutes to fill.",
     )

@@ -44,6 +44,7 @@ from workbench.testbed.spark.driver.cores import (
     lost_executor,
 )
 from workbench.testbed.spark.driver.feed import BrokerWatch, TopicRows
+from workbench.testbed.spark.driver.growing_state import lacking_s, stays
 from workbench.testbed.spark.driver.live import LEAST_BATCH_ROWS, POLL_S, CompletedBatch, Meter, first_rows, now_s
 from workbench.testbed.spark.driver.process import LEFT
 from workbench.testbed.spark.driver.queries import Queries, warm_code
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
 
 LEAST_BATCHES = 3
 _SHORT = 0.99  # of a rate; if less is consumed, the source may be the reason
+_SETTLED = 3  # intervals after another query has run
 _BEHIND = 1.15  # factor over the interval; a batch that is late by less may be made up for
 
 
@@ -95,6 +97,7 @@ class Driver:
         self._turns = 0
         self._probes: dict[Turn, InterferenceProbe] = {}
         self._interference = InterferenceProbe(self._cores.timer(), now_s)
+        self._stays: dict[int, float] | None = None  # in the state; None before it is known that they stay for long
         self._batch_s: float | None = None  # of the fixed batch, on these cores
         self._executor: int | None = None
         self._machine: Machine | None = None  # of a cluster's executors
@@ -193,7 +196,18 @@ class Driver:
     def fill(self, seconds: tuple[float, float]) -> bool:
         """Let the state reach its working size; return whether it has."""
         self._say("filling the query's state")
-        return self._queries.fill(self._live, *seconds)
+        live = self._live
+        if self._queries.fill(live, *seconds):
+            return True
+        if self._stays is None and not live.feed.restarts:
+            rate = live.commanded_rate
+            self._say("finding out how long rows stay in the state")
+            self._queries.drain(live)
+            with self._cores.unlimited():
+                self._stays = stays(self._queries, self._spec)
+            self.rate(rate)
+            self._queries.settle(_SETTLED * self._spec.budget.interval_s)
+        return False
 
     def await_quiet(self, most_s: float) -> None:
         """Wait for other load on the machine to end, about `most_s` seconds at most; on a cluster, it is not seen."""
@@ -269,6 +283,9 @@ class Driver:
             compiling=(self._cores.all_compilers_s() - compiled_s) / (now_s() - begin),
             writes=write_cost(logs, live.since_empty, self._sink),
             inputs=input_rows(spec.inputs, logs, chosen[-1].release.queue if chosen else 0.0),
+            lacking_s=lacking_s(live.since_empty, len(logs), self._stays, rate)
+            if self._stays and math.isfinite(rate)
+            else 0.0,
         )
         self._fastest = max(self._fastest, observation.consumed_rate)
         self._look_where_missed(rate, observation.consumed_rate)

@@ -293,11 +293,11 @@ class LiveQuery:
         offered = None if self._fitting else rate
         self._offer(Command(self.epoch, offered, math.ceil(rows), interval_s=self._interval_ms / 1000))
 
-    def fixed_batches(self, rows: int) -> None:
-        """Release `rows` rows at every trigger."""
+    def fixed_batches(self, rows: int, event_rate: float | None = None) -> None:
+        """Release `rows` rows at every trigger, of which `event_rate` have the same second of event time."""
         self.epoch += 1
         self._fitting = False
-        self._offer(Command(self.epoch, None, rows))
+        self._offer(Command(self.epoch, None, rows, event_rate))
 
     def _offer(self, command: Command) -> None:
         self._offered = command

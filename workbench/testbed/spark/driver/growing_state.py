@@ -1,0 +1,103 @@
+"""How long rows stay in the state, and what a state that still grows will add to a batch.
+
+The state of a join over ten minutes is not full after the seconds that a reading waits, and a batch takes longer with
+each row in it: a join looks through its state for what has expired, and a store in memory copies its map. So a query of
+its own lets event time leap, with few rows, until rows leave every stateful operator: this shows how long they stay.
+What a row in the state costs is in the batches of the measurement, during which the state grows. Ours, in no paper.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from workbench.testbed.spark.driver.live import CompletedBatch, now_s
+from workbench.testbed.spark.driver.queries import Queries
+from workbench.testbed.spark.driver.session import DeploymentSpec
+
+_ROWS = 1_000  # of a batch
+_FIRST_LEAP_S, _LAST_LEAP_S = 10.0, 14 * 86_400.0  # of event time in a batch; each leap is twice the one before
+_PATIENCE_S = 40.0
+_PARTS = 8  # batches in which all rows of a state change, once it is known roughly how long they stay
+
+
+def stays(queries: Queries, spec: DeploymentSpec) -> dict[int, float]:
+    """Return for how many seconds of event time rows stay in each stateful operator, by its place in the progress.
+
+    Empty if rows leave no operator, or not all that receive any, within the batches that this may take.
+    """
+    live = queries.start(spec, "stays")
+    begun, leap_s = now_s(), _FIRST_LEAP_S
+    while leap_s <= _LAST_LEAP_S and now_s() < begun + _PATIENCE_S and not _left(live.done):
+        live.fixed_batches(_ROWS, _ROWS / leap_s)
+        queries.batches(live, 1)
+        leap_s *= 2
+    found: dict[int, float] = {}
+    if _left(live.done):
+        part_s = _passed_s(live.done) / _PARTS
+        live.fixed_batches(_ROWS, _ROWS / part_s)
+        found = mean_stays(queries.batches(live, 3 * _PARTS)[_PARTS:])
+    queries.retire(live)
+    return found
+
+
+def mean_stays(done: Sequence[CompletedBatch]) -> dict[int, float]:
+    """Return the mean seconds of event time in the state by Little's law: rows in it over rows that leave it.
+
+    Rows come with a batch, and leave in the one after the batch whose watermark passes them: a batch too late.
+    """
+    passed_s = _passed_s(done[1:])
+    late_s = passed_s / len(done[1:])
+    found = {}
+    for place, _ in enumerate(_states(done[-1])):
+        held = [_states(one)[place] for one in done[1:]]
+        removed = sum(state.get("numRowsRemoved") or 0 for state in held)
+        if removed:
+            seen_s = late_s * sum(state["numRowsTotal"] for state in held) / removed
+            found[place] = max(0.0, seen_s - late_s)
+    return found
+
+
+def lacking_s(done: Sequence[CompletedBatch], window: int, stays: Mapping[int, float], rate: float) -> float:
+    """Return the seconds that the last `window` batches would take longer with all rows that their state will hold.
+
+    `done` are all batches since the state was empty; `stays` is by operator. At `rate`, in records/s, the rows of an
+    operator grow as in these batches until the first of them have stayed for their time.
+    """
+    from scipy.optimize import nnls  # noqa: PLC0415 - slow to import
+
+    seen = [one for one in done[1:] if one.batch.records > 1 and len(_states(one)) > max(stays, default=-1)]
+    last = seen[-window:]
+    age_s = _passed_s(done)
+    if len(last) < 2 or not stays or not age_s:
+        return 0.0
+    denser = sum(one.release.records for one in done) / age_s / rate  # than at this rate, since the state was empty
+    span_s = _passed_s(last[1:])
+    lacking = 0.0
+    for place, stay_s in stays.items():
+        held = [_states(one)[place]["numRowsTotal"] for one in last]
+        grows = max(0.0, (held[-1] - held[0]) / span_s)  # rows per second of event time
+        lacking += held[-1] / max(1.0, denser) + grows * max(0.0, stay_s - age_s) - sum(held) / len(held)
+    rows = np.array([sum(state["numRowsTotal"] for state in _states(one)) for one in seen], dtype=float)
+    parts = np.column_stack((np.ones(len(seen)), [float(one.batch.records) for one in seen], rows))
+    scale = np.maximum(parts.max(axis=0), 1.0)
+    costs, _ = nnls(parts / scale, np.array([one.batch.duration_s for one in seen]))
+    return float(costs[2] / scale[2] * max(0.0, lacking))
+
+
+def _states(done: CompletedBatch) -> Sequence[dict]:  # type: ignore[type-arg]
+    return done.progress.get("stateOperators") or ()
+
+
+def _passed_s(done: Sequence[CompletedBatch]) -> float:
+    """Return the event time of all rows of `done`."""
+    return (done[-1].release.last_us - done[0].release.first_us) / 1e6
+
+
+def _left(done: Sequence[CompletedBatch]) -> bool:
+    """Return whether rows left every stateful operator that received any."""
+    received, left = set(), set()
+    for one in done:
+        for place, state in enumerate(_states(one)):
+            received |= {place} if state.get("numRowsUpdated") else set()
+            left |= {place} if state.get("numRowsRemoved") else set()
+    return bool(received) and received <= left
