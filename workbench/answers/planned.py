@@ -95,11 +95,15 @@ def asked_for(plan: CapacityPlan) -> tuple[str, ...]:
 def _headline(planned: Planned) -> str:
     if not planned.plans:
         return "No target could be planned; the reasons are below."
-    plan = max(planned.plans, key=lambda one: one.rate)
+    unsure = [one for one in planned.plans if one.verdict is not None and _VERDICTS[one.verdict.level] == "unsure"]
+    relied_on = [one for one in planned.plans if one not in unsure] or planned.plans
+    plan = max(relied_on, key=lambda one: one.rate)
+    rates = [units.rate(one.rate) for one in unsure if one.rate > plan.rate]
+    more = f" Don't rely on the plan for {' and '.join(rates)} yet." if rates else ""
     verdict = "" if plan.verdict is None else f": {plan.verdict.level}"
     without = len(planned.refused)
     none = f" No plan for {without} of {without + len(planned.plans)} targets." if without else ""
-    return f"{plan.query} at {units.rate(plan.rate)} needs {deployment(plan)}{verdict}.{none}"
+    return f"{plan.query} at {units.rate(plan.rate)} needs {deployment(plan)}{verdict}.{more}{none}"
 
 
 def _when_and_where(runs: Sequence[Measurement]) -> tuple[str, ...]:

@@ -140,7 +140,8 @@ def _show(found: KeyFrequencies, answer: str | None = None) -> None:
     out = look.console()
     slope = "" if math.isnan(found.zipf_exponent) else f" (Zipf exponent about {found.zipf_exponent:.2f})"
     most = math.ceil(found.useful_tasks)
-    more = f"More than {units.some(most, 'task')} {'does' if most == 1 else 'do'} not raise the rate"
+    do_not = "does not" if most == 1 else "do not"
+    more = f"Where a row goes to the task of its key, more than {units.some(most, 'task')} {do_not} raise the rate"
     has = f"the most frequent key, {found.keys[0]!r}, has {units.share(found.hottest_share)} of the rows{slope}"
     look.answer(out, answer or f"{more}: {has}.")
     within = 2 * found.distinct_deviation

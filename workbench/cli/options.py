@@ -290,7 +290,7 @@ rates CSV  the load: columns of time (seconds) and rate (records/s)
 --time-column NAME  column of the time (time_s)
 --rate-column NAME  column of the rate (rate_per_s)
 --slots:whole  slots at the beginning, at most {bounds.TASKS:,}, assigned by BIDS2 (the plan's, or as CAPSys published)
---plan-rate:rate RATE  target rate of the plan (the last plan)
+--plan-rate:rate RATE  target rate of the plan (the lowest over the peak)
 --memory-mb:number  memory of one slot, MB (2048)
 --managed-mb:number  managed memory of a slot at the beginning, Justin's level 0 (158 with
     Justin; other policies split a slot only if this is given)

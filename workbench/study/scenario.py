@@ -73,7 +73,7 @@ class Scenario:
     time_column: str = "time_s"  # of the load, seconds
     rate_column: str = "rate_per_s"  # records/s
     slots: Annotated[int | None, "number of slots", bounds.TASKS] = None  # slots at the beginning
-    plan_rate: Annotated[float | None, "target rate", bounds.RATE] = None  # target of a plan; the last by default
+    plan_rate: Annotated[float | None, "target rate", bounds.RATE] = None  # of a plan; the lowest over the peak by default
     memory_mb: Annotated[float, "memory of a slot", bounds.MEMORY_MB] = 2048.0  # memory of a slot, MiB
     managed_mb: Annotated[float | None, "managed memory of a slot", bounds.MEMORY_MB] = None  # managed part of it, MiB
     policies: Sequence[str] = ()  # names, or ``module:name`` of your own; for a keyed operator paradigms
@@ -106,7 +106,7 @@ class Scenario:
         self._check()
         if self.query == scaling.KEYED:
             return self._replay_keyed(trace, progress)
-        start = self._start()
+        start = self._start(trace.peak_per_s)
         return scaling.replay_start(
             start,
             trace,
@@ -165,8 +165,8 @@ class Scenario:
             trace, keys[scaling.KEYED], chosen, cluster=cluster, settings=own, seed=self.seed, progress=progress
         )
 
-    def _start(self) -> Start:
-        start = self._deployed()
+    def _start(self, peak: float) -> Start:
+        start = self._deployed(peak)
         if not self.response:
             return start
         operator, path, tasks = _three("response", self.response, "an operator, a file and a number of tasks")
@@ -177,10 +177,10 @@ class Scenario:
             )
         return with_response(start, str(operator), StateResponse.from_csv(str(path), int(tasks)))
 
-    def _deployed(self) -> Start:
+    def _deployed(self, peak: float) -> Start:
         found = resolved(self.query, "replay", _TAKES) if Path(self.query).suffix in SUFFIXES else None
         if found is not None and found[0] != MEASUREMENT:
-            return planned_start(found[1], self.plan_rate)
+            return planned_start(found[1], self.plan_rate, peak)
         if self.plan_rate is not None:
             raise WorkbenchError(
                 f"A target rate is one of several plans', but {self.query!r} has none. Leave it out.",
@@ -301,8 +301,8 @@ def measured_start(path: Path) -> Start:
     return replace(_start(deployed(measured), (measured,)), doubts=doubts)
 
 
-def planned_start(path: Path, rate: float | None = None) -> Start:
-    """Begin with a deployment that ``workbench plan`` planned.
+def planned_start(path: Path, rate: float | None = None, peak: float = math.inf) -> Start:
+    """Begin with a deployment that ``workbench plan`` planned: for `rate`, or else for the lowest rate over `peak`.
 
     A plan from the fluid testbed is for a preset. A query in micro-batches begins with the planned slots, which carry
     the plan's capacity. Another query is modelled by the unit costs of its operators in the run nearest to the plan, so
@@ -315,7 +315,8 @@ def planned_start(path: Path, rate: float | None = None) -> Start:
     if not plans:
         rates = ", ".join(f"{one.rate:g}" for one in planned.plans)
         raise WorkbenchError(f"{path} has no plan for {rate:g} records/s; give one of its rates (records/s): {rates}.")
-    verdict, start = plans[-1].verdict, _start(plans[-1], planned.measurements)
+    chosen = next((one for one in sorted(plans, key=lambda one: one.rate) if one.rate >= peak), plans[-1])
+    verdict, start = chosen.verdict, _start(chosen, planned.measurements)
     if verdict is None or verdict.level == "safe":
         return start
     return replace(start, doubts={f"The verdict on the plan is: {verdict.level}. {verdict.reason}": verdict.advised})

@@ -68,6 +68,8 @@ def test_a_planned_deployment_is_the_start(plans, tmp_path, capsys):
     start = planned_start(path)
     assert start.tasks == planned.plans[-1].allocation.tasks
     assert planned_start(path, 2e6).tasks == planned.plans[0].allocation.tasks
+    assert planned_start(path, peak=1.5e6).tasks == planned.plans[0].allocation.tasks  # the lowest that carries it
+    assert planned_start(path, peak=1e9).tasks == planned.plans[-1].allocation.tasks
     assert (start.memory_mb, start.slot_cpus) == (512.0, 1.0)
     (tmp_path / "empty.json").write_text(json.dumps(json.loads(path.read_text()) | {"plans": []}), encoding="utf-8")
     with pytest.raises(WorkbenchError, match=r"has no plan: no target could be planned\. Plan again"):
