@@ -73,7 +73,7 @@ class Scenario:
     time_column: str = "time_s"  # of the load, seconds
     rate_column: str = "rate_per_s"  # records/s
     slots: Annotated[int | None, "number of slots", bounds.TASKS] = None  # slots at the beginning
-    plan_rate: Annotated[float | None, "target rate", bounds.RATE] = None  # of a plan; the lowest over the peak by default
+    plan_rate: Annotated[float | None, "target rate", bounds.RATE] = None  # of a plan; the lowest over the peak
     memory_mb: Annotated[float, "memory of a slot", bounds.MEMORY_MB] = 2048.0  # memory of a slot, MiB
     managed_mb: Annotated[float | None, "managed memory of a slot", bounds.MEMORY_MB] = None  # managed part of it, MiB
     policies: Sequence[str] = ()  # names, or ``module:name`` of your own; for a keyed operator paradigms

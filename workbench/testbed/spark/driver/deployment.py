@@ -199,12 +199,12 @@ class Driver:
         live = self._live
         if self._queries.fill(live, *seconds):
             return True
-        if self._stays is None and not live.feed.restarts:
+        if self._stays is None and self._spark is not None and not live.feed.restarts:
             rate = live.commanded_rate
             self._say("finding out how long rows stay in the state")
             self._queries.drain(live)
             with self._cores.unlimited():
-                self._stays = stays(self._queries, self._spec)
+                self._stays = stays(self._queries, self._spec, self._spark)
             self.rate(rate)
             self._queries.settle(_SETTLED * self._spec.budget.interval_s)
         return False

@@ -7,6 +7,8 @@ What a row in the state costs is in the batches of the measurement, during which
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,17 +16,24 @@ from workbench.testbed.spark.driver.live import CompletedBatch, now_s
 from workbench.testbed.spark.driver.queries import Queries
 from workbench.testbed.spark.driver.session import DeploymentSpec
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 _ROWS = 1_000  # of a batch
 _FIRST_LEAP_S, _LAST_LEAP_S = 10.0, 14 * 86_400.0  # of event time in a batch; each leap is twice the one before
 _PATIENCE_S = 40.0
+_COUNTED = "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows"
+_ADDING = "Join", "dedupe"  # operators whose every update is a row more
 _PARTS = 8  # batches in which all rows of a state change, once it is known roughly how long they stay
 
 
-def stays(queries: Queries, spec: DeploymentSpec) -> dict[int, float]:
+def stays(queries: Queries, spec: DeploymentSpec, spark: "SparkSession") -> dict[int, float]:
     """Return for how many seconds of event time rows stay in each stateful operator, by its place in the progress.
 
     Empty if rows leave no operator, or not all that receive any, within the batches that this may take.
     """
+    counted = spark.conf.get(_COUNTED, None)
+    spark.conf.set(_COUNTED, "true")  # which costs reads, so the measurement does without
     live = queries.start(spec, "stays")
     begun, leap_s = now_s(), _FIRST_LEAP_S
     while leap_s <= _LAST_LEAP_S and now_s() < begun + _PATIENCE_S and not _left(live.done):
@@ -37,6 +46,7 @@ def stays(queries: Queries, spec: DeploymentSpec) -> dict[int, float]:
         live.fixed_batches(_ROWS, _ROWS / part_s)
         found = mean_stays(queries.batches(live, 3 * _PARTS)[_PARTS:])
     queries.retire(live)
+    spark.conf.unset(_COUNTED) if counted is None else spark.conf.set(_COUNTED, counted)
     return found
 
 
@@ -61,7 +71,9 @@ def lacking_s(done: Sequence[CompletedBatch], window: int, stays: Mapping[int, f
     """Return the seconds that the last `window` batches would take longer with all rows that their state will hold.
 
     `done` are all batches since the state was empty; `stays` is by operator. At `rate`, in records/s, the rows of an
-    operator grow as in these batches until the first of them have stayed for their time.
+    operator grow as in these batches until the first of them have stayed for their time. Where the store does not count
+    rows, those of a join and a deduplication are what came and did not leave; other operators, which also update rows
+    that they have, are left out then.
     """
     from scipy.optimize import nnls  # noqa: PLC0415 - slow to import
 
@@ -70,18 +82,30 @@ def lacking_s(done: Sequence[CompletedBatch], window: int, stays: Mapping[int, f
     age_s = _passed_s(done)
     if len(last) < 2 or not stays or not age_s:
         return 0.0
+    held = {place: rows for place in stays if (rows := _held(done, place)) is not None}
     denser = sum(one.release.records for one in done) / age_s / rate  # than at this rate, since the state was empty
     span_s = _passed_s(last[1:])
     lacking = 0.0
-    for place, stay_s in stays.items():
-        held = [_states(one)[place]["numRowsTotal"] for one in last]
-        grows = max(0.0, (held[-1] - held[0]) / span_s)  # rows per second of event time
-        lacking += held[-1] / max(1.0, denser) + grows * max(0.0, stay_s - age_s) - sum(held) / len(held)
-    rows = np.array([sum(state["numRowsTotal"] for state in _states(one)) for one in seen], dtype=float)
-    parts = np.column_stack((np.ones(len(seen)), [float(one.batch.records) for one in seen], rows))
+    for place, rows in held.items():
+        now = [rows[one.batch_id] for one in last]
+        grows = max(0.0, (now[-1] - now[0]) / span_s)  # rows per second of event time
+        lacking += now[-1] / max(1.0, denser) + grows * max(0.0, stays[place] - age_s) - sum(now) / len(now)
+    in_all = [sum(rows[one.batch_id] for rows in held.values()) for one in seen]
+    parts = np.column_stack((np.ones(len(seen)), [float(one.batch.records) for one in seen], in_all))
     scale = np.maximum(parts.max(axis=0), 1.0)
     costs, _ = nnls(parts / scale, np.array([one.batch.duration_s for one in seen]))
     return float(costs[2] / scale[2] * max(0.0, lacking))
+
+
+def _held(done: Sequence[CompletedBatch], place: int) -> dict[int, float] | None:
+    """Return the rows in the state of an operator after each batch, by its number; None if it is not known."""
+    states = {one.batch_id: _states(one)[place] for one in done if len(_states(one)) > place}
+    if any(state["numRowsTotal"] for state in states.values()):
+        return {number: float(state["numRowsTotal"]) for number, state in states.items()}
+    if not all(any(name in str(state.get("operatorName")) for name in _ADDING) for state in states.values()):
+        return None
+    changes = [(state.get("numRowsUpdated") or 0) - (state.get("numRowsRemoved") or 0) for state in states.values()]
+    return dict(zip(states, map(float, accumulate(changes)), strict=True))
 
 
 def _states(done: CompletedBatch) -> Sequence[dict]:  # type: ignore[type-arg]

@@ -11,10 +11,15 @@ STAYS = 660.0, 75.0  # seconds of event time: a join over ten minutes, after a d
 DRIVER_S, ROW_S, HELD_S = 0.5, 1e-5, 3e-6  # of a batch, of a row that enters, of a row in the state
 
 
+class Settings(dict):
+    set, unset = dict.__setitem__, dict.pop
+
+
 class Query:
     """A query whose rows stay in operators for `stays`; a batch goes through all rows that they hold."""
 
-    def __init__(self, stays=STAYS):
+    def __init__(self, stays=STAYS, counts=True, name="symmetricHashJoin"):
+        self.counts, self.name = counts, name
         self.stays, self.held, self.done = stays, [[] for _ in stays], []
         self.now = self.event_s = self.watermark_s = 0.0
         self.rows = self.leap_s = 0.0
@@ -39,13 +44,15 @@ class Query:
             left = [one for one in held if one[0] <= self.watermark_s - stay_s]
             held[:] = held[len(left) :]
             removed, total = (sum(count for _, count in some) for some in (left, held))
-            states.append({"numRowsTotal": total, "numRowsRemoved": removed, "numRowsUpdated": rows})
+            states.append({"operatorName": self.name, "numRowsTotal": total * self.counts})
+            states[-1] |= {"numRowsRemoved": removed, "numRowsUpdated": rows}
         self.watermark_s = self.event_s
-        took_s = DRIVER_S + ROW_S * rows + HELD_S * sum(state["numRowsTotal"] for state in states)
+        took_s = DRIVER_S + ROW_S * rows + HELD_S * sum(count for held in self.held for _, count in held)
         self.now += took_s
         release = SimpleNamespace(first_us=first_s * 1e6, last_us=self.event_s * 1e6, records=rows)
         batch = SimpleNamespace(records=rows, duration_s=took_s)
         self.done.append(SimpleNamespace(batch=batch, release=release, progress={"stateOperators": states}))
+        self.done[-1].batch_id = len(self.done)
         return self.done[-1]
 
 
@@ -53,7 +60,7 @@ class Query:
 def seen(monkeypatch):
     def run(query):
         monkeypatch.setattr(growing_state, "now_s", lambda: query.now)
-        return stays(query, None)
+        return stays(query, None, SimpleNamespace(conf=Settings()))
 
     return run
 
@@ -70,10 +77,11 @@ def test_rows_that_never_leave_an_operator_say_nothing(seen):
     assert seen(Query((60.0, 1e12))) == {}
 
 
+@pytest.mark.parametrize("counts", [True, False])
 @pytest.mark.parametrize("before", [1.0, 3.0])  # times the rate, when the state began to fill
-def test_a_young_state_lacks_what_the_full_one_takes(before):
+def test_a_young_state_lacks_what_the_full_one_takes(before, counts):
     rate, times = 1_000.0, dict(enumerate(STAYS))
-    young, full = Query(), Query()
+    young, full = Query(counts=counts), Query(counts=counts)
     for number in range(40):
         young.batch(rate * 2 * (before if number < 20 else 1.0), 2.0)
     for _ in range(400):
@@ -91,3 +99,7 @@ def test_nothing_is_lacking_where_it_is_not_known_how_long_rows_stay():
         young.batch(2_000.0, 2.0)
     assert lacking_s(young.done, 6, {}, 1_000.0) == 0.0
     assert lacking_s(young.done[:1], 6, {0: 660.0}, 1_000.0) == 0.0
+    groups = Query(counts=False, name="stateStoreSave")  # each update may be of a row that it has
+    for _ in range(10):
+        groups.batch(2_000.0, 2.0)
+    assert lacking_s(groups.done, 6, {0: 660.0}, 1_000.0) == 0.0
