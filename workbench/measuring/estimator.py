@@ -338,7 +338,9 @@ class _Session:
     def _fill_at(self, run: SharedRun, rate: float) -> tuple[Observation, bool]:
         times, self.highest = self.steps.times(run.budget.interval_s), rate
         run.set_rate(rate)
-        filled = run.fill(times.settle_s, fill_s(run.budget.interval_s))
+        begun, most_s = self.estimator.clock(), fill_s(run.budget.interval_s)
+        filled = run.fill(times.settle_s, most_s)
+        self.filled_s += max(0.0, self.estimator.clock() - begun - most_s)  # to find out how long rows stay
         self.filling = run.observe(times.window_s)
         return self.filling, filled
 
@@ -353,9 +355,9 @@ class _Session:
             return None
         if not isinstance(self.run, SharedRun) or not self.run.empty():
             return None
-        begun = self.estimator.clock()
+        begun, filled_s = self.estimator.clock(), self.filled_s
         filled = self._fill_at(self.run, rate)[1]
-        self.filled_s += self.estimator.clock() - begun
+        self.filled_s = filled_s + self.estimator.clock() - begun
         return filled
 
 

@@ -328,7 +328,7 @@ def _seconds(optimizer: ConfigurationOptimizer, interval_s: float) -> tuple[floa
         probe_s = estimator.probe_s(interval_s)
         least_s, most_s = TURN_S + 2 * interval_s + 3 * probe_s, TURN_S + fill_s(interval_s) + PROBES[1] * probe_s
         if estimator.most_s is not None:
-            most_s = min(most_s, TURN_S + fill_s(interval_s) + estimator.most_s + probe_s)
+            most_s = min(most_s, TURN_S + 2 * (fill_s(interval_s) + estimator.most_s))  # its state is emptied, no answer
         return least_s, most_s
     chunk, probe = estimator.chunk_time(interval_s), estimator.probe_s(interval_s)
     most_chunks = math.ceil(estimator.warmup_cap_s / chunk)
