@@ -34,7 +34,7 @@ tolerance: 0.1
 minutes: 6
 warmup_s: 45
 """
-ABSENT = 3  # the exit status where a version cannot be installed
+ABSENT = 3  # the exit status where no package index is reached
 SHOWN = 300  # characters of what failed
 
 
@@ -44,9 +44,11 @@ def environment(version):
     python = (folder / "bin" / "python").absolute()
     if not python.exists():
         venv.create(folder, with_pip=True)
-    if subprocess.run([python, "-m", "pip", "install", "-q", f"pyspark=={version}"], check=False).returncode:
-        print(f"PySpark {version} cannot be installed here: is a package index reached?", file=sys.stderr)
-        sys.exit(ABSENT)
+    asked = [python, "-m", "pip", "install", "-q", f"pyspark=={version}"]
+    made = subprocess.run(asked, check=False, capture_output=True, text=True)
+    if made.returncode:
+        print(f"PySpark {version} cannot be installed here: {made.stderr.strip()}", file=sys.stderr)
+        sys.exit(ABSENT if "(from versions: none)" in made.stderr else 1)
     (packages,) = folder.glob("lib/python*/site-packages")
     here = next(path for path in sys.path if path.endswith("site-packages"))
     (packages / "workbench.pth").write_text(f"{HOME}\n{here}\n")

@@ -5,7 +5,7 @@ Rates are in records/s, times in seconds, sizes in bytes, shares are fractions o
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from workbench import units
@@ -222,6 +222,13 @@ class Observation:
     writes: WriteCost | None = None  # None where not reported
     inputs: tuple[InputRows, ...] = ()  # where the query has several
     lacking_s: float = 0.0  # by which batches would be longer if the state, which still grew, had its working size
+
+    @property
+    def lasting(self) -> tuple[Batch, ...]:
+        """The batches, as long as they will be once the state has its working size."""
+        if not self.lacking_s:
+            return self.batches
+        return tuple(replace(batch, duration_s=batch.duration_s + self.lacking_s) for batch in self.batches)
 
     @property
     def due_records(self) -> float:

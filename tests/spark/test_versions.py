@@ -8,7 +8,8 @@ import pytest
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
-ABSENT = 3  # what the benchmark ends with where a version cannot be installed
+ABSENT = 3  # what the benchmark ends with where no package index is reached
+LONGEST_S = 1200
 
 
 @pytest.mark.parametrize("version", ["4.0.1", "4.1.1", "4.3.0"])
@@ -19,6 +20,7 @@ def test_plan_and_observe_run_on_another_version(version):
         capture_output=True,
         text=True,
         check=False,
+        timeout=LONGEST_S,
     )
     if ran.returncode == ABSENT:
         pytest.skip(ran.stderr.strip())

@@ -15,8 +15,8 @@ was not offered is offered again.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import takewhile
 
 from workbench.checks import positive
@@ -223,7 +223,7 @@ class _Search:
         for place, probe in enumerate(self.history):
             if probe.answered("overloaded") and self.grid.index(probe.rate) == high:
                 taken = min(probe.observation.disturbance.worst - usual, _MOST_TAKEN)
-                carried = [one.records / one.duration_s for one in probe.observation.batches if one.duration_s > 0]
+                carried = [one.records / one.duration_s for one in probe.observation.lasting if one.duration_s > 0]
                 quick = max(carried, default=0.0) / probe.rate - 1
                 cold = _COLD if probe.observation.compiling > COMPILING else 0.0
                 shares.append(max(1 / (1 - taken) - 1, quick, cold, refuted(self.history, place)))
@@ -273,7 +273,7 @@ class _Search:
             for probe in self.history
             if probe.answered("sustained") and self.grid.index(probe.rate) == index
         ]
-        batches = [batch for observation in seen for batch in observation.batches]
+        batches = [batch for observation in seen for batch in observation.lasting]
         if seen and all(map(crowded_out, seen)):
             return self.grid.steps(_IDLE_LEAP)
         room = len(batches) * self.interval_s / max(1e-9, sum(batch.duration_s for batch in batches))
@@ -312,7 +312,7 @@ class _Search:
             alike = max(sizes) <= _DISTINCT_SIZES * min(sizes)
             # A state is filled at the first rate to be probed: those batches have no other size, but colder code.
             probes = [self.history[0], *valid] if alike and math.isinf(self.history[0].rate) else valid
-            rate = _line_rate((batch for probe in probes for batch in _with_all_state(probe)), self.interval_s)
+            rate = _line_rate((batch for probe in probes for batch in probe.observation.lasting), self.interval_s)
         if rate == 0:
             rate = min(probe.rate for probe in valid) / _DOUBLE
         return self.grid.below(first_rate(self.history) if rate is None else rate)
@@ -320,12 +320,6 @@ class _Search:
 
 def _repeatable(probe: Probe) -> bool:
     return probe.judgement is not None and probe.judgement.repeatable
-
-
-def _with_all_state(probe: Probe) -> Iterator[Batch]:
-    """Yield the batches of a probe, as long as they will be once the state has its working size."""
-    for batch in probe.observation.batches:
-        yield replace(batch, duration_s=batch.duration_s + probe.observation.lacking_s)
 
 
 def _line_rate(batches: Iterable[Batch], interval_s: float) -> float | None:

@@ -327,7 +327,7 @@ def refuted(history: Sequence[Probe], place: int) -> float:
 
 def _carried(probe: Probe, errors: float = 0.0) -> float:
     """Records/s that the batches of `probe` would carry back to back, `errors` off the mean; 0 for too few."""
-    batches = probe.observation.batches[1:]
+    batches = probe.observation.lasting[1:]
     count, seconds = len(batches), sum(batch.duration_s for batch in batches)
     if count < _FEWEST or seconds <= 0:
         return 0.0

@@ -32,7 +32,7 @@ _SMALL = 4  # budgets up to which the grid is the space: all are measured, and o
 START_S = (30.0, 90.0)
 PROBES = (4, 12)
 # Of a warm deployment: seconds until the first turn, and from one turn to the next.
-WARM_S = (60.0, 150.0)
+WARM_S = (60.0, 210.0)
 TURN_S = 5.0
 SINK_S = (15.0, 100.0)  # of a deployment, to compare its sink with none
 SIMULATED_RUN_S = 1.0
@@ -328,7 +328,9 @@ def _seconds(optimizer: ConfigurationOptimizer, interval_s: float) -> tuple[floa
         probe_s = estimator.probe_s(interval_s)
         least_s, most_s = TURN_S + 2 * interval_s + 3 * probe_s, TURN_S + fill_s(interval_s) + PROBES[1] * probe_s
         if estimator.most_s is not None:
-            most_s = min(most_s, TURN_S + 2 * (fill_s(interval_s) + estimator.most_s))  # its state is emptied, no answer
+            most_s = min(
+                most_s, TURN_S + 2 * (fill_s(interval_s) + estimator.most_s)
+            )  # its state is emptied, no answer
         return least_s, most_s
     chunk, probe = estimator.chunk_time(interval_s), estimator.probe_s(interval_s)
     most_chunks = math.ceil(estimator.warmup_cap_s / chunk)

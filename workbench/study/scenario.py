@@ -304,6 +304,8 @@ def measured_start(path: Path) -> Start:
 def planned_start(path: Path, rate: float | None = None, peak: float = math.inf) -> Start:
     """Begin with a deployment that ``workbench plan`` planned: for `rate`, or else for the lowest rate over `peak`.
 
+    Where none is, it is for the highest.
+
     A plan from the fluid testbed is for a preset. A query in micro-batches begins with the planned slots, which carry
     the plan's capacity. Another query is modelled by the unit costs of its operators in the run nearest to the plan, so
     its capacity is proportional to its tasks.
@@ -315,7 +317,8 @@ def planned_start(path: Path, rate: float | None = None, peak: float = math.inf)
     if not plans:
         rates = ", ".join(f"{one.rate:g}" for one in planned.plans)
         raise WorkbenchError(f"{path} has no plan for {rate:g} records/s; give one of its rates (records/s): {rates}.")
-    chosen = next((one for one in sorted(plans, key=lambda one: one.rate) if one.rate >= peak), plans[-1])
+    by_rate = sorted(plans, key=lambda one: one.rate)
+    chosen = next((one for one in by_rate if one.rate >= peak), by_rate[-1])
     verdict, start = chosen.verdict, _start(chosen, planned.measurements)
     if verdict is None or verdict.level == "safe":
         return start

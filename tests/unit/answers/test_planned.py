@@ -57,6 +57,18 @@ def test_a_plan_of_an_earlier_version_has_no_verdict():
     assert made.headline.endswith(" MB.")
 
 
+def test_the_headline_is_the_highest_target_that_can_be_relied_on():
+    made = staged(rates=(6_000, 12_000, 18_000))
+    low, *high = (replace(one, verdict=replace(one.verdict, level="safe")) for one in made.plans)
+    unsure = [replace(one, verdict=replace(one.verdict, level="don't rely on it yet")) for one in high]
+    said = answer(replace(made, plans=(low, *unsure))).headline
+    assert said.startswith("mine:orders at 6 k records/s needs ")
+    assert said.endswith("Don't rely on the plan for 12 k records/s and 18 k records/s yet.")
+    said = answer(replace(made, plans=tuple(unsure))).headline
+    assert said.startswith("mine:orders at 18 k records/s needs ")
+    assert said.endswith(": don't rely on it yet.")
+
+
 @pytest.mark.parametrize(("chance", "text"), [(0.0, "under 0.1 %"), (0.0042, "0.4 %"), (0.237, "24 %")])
 def test_risks_are_rounded_to_what_one_can_stand_for(chance, text):
     made = staged(rates=(6_000,))

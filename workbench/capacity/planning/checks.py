@@ -132,7 +132,7 @@ def check_filled(runs: Iterable[Measurement]) -> ModelFinding | None:
     counted = (
         f"the rates count what the state will add once it is full, up to {max(lacking):.2f} s of a batch, as the rows "
         "in it cost until now."
-        if any(lacking)
+        if lacking and all(lacking)
         else "the rates may be too high."
     )
     return ModelFinding(

@@ -203,6 +203,7 @@ class Driver:
             rate = live.commanded_rate
             self._say("finding out how long rows stay in the state")
             self._queries.drain(live)
+            self._stays = {}
             with self._cores.unlimited():
                 self._stays = stays(self._queries, self._spec, self._spark)
             self.rate(rate)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from workbench.testbed.spark.driver.live import CompletedBatch, now_s
+from workbench.errors import WorkbenchError
+from workbench.testbed.spark.driver.live import CompletedBatch, LiveQuery, now_s
 from workbench.testbed.spark.driver.queries import Queries
 from workbench.testbed.spark.driver.session import DeploymentSpec
 
@@ -21,33 +22,45 @@ if TYPE_CHECKING:
 
 _ROWS = 1_000  # of a batch
 _FIRST_LEAP_S, _LAST_LEAP_S = 10.0, 14 * 86_400.0  # of event time in a batch; each leap is twice the one before
-_PATIENCE_S = 40.0
+_PATIENCE_S = 60.0
 _COUNTED = "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows"
 _ADDING = "Join", "dedupe"  # operators whose every update is a row more
 _PARTS = 8  # batches in which all rows of a state change, once it is known roughly how long they stay
+_OLDER = 20.0  # times the age of a state, up to which it is continued
+_ERRORS = 2.0  # standard errors that a row's cost must exceed
 
 
 def stays(queries: Queries, spec: DeploymentSpec, spark: "SparkSession") -> dict[int, float]:
     """Return for how many seconds of event time rows stay in each stateful operator, by its place in the progress.
 
-    Empty if rows leave no operator, or not all that receive any, within the batches that this may take.
+    Empty if rows leave no operator, or not all that receive any, within the seconds that this may take.
     """
     counted = spark.conf.get(_COUNTED, None)
     spark.conf.set(_COUNTED, "true")  # which costs reads, so the measurement does without
     live = queries.start(spec, "stays")
-    begun, leap_s = now_s(), _FIRST_LEAP_S
-    while leap_s <= _LAST_LEAP_S and now_s() < begun + _PATIENCE_S and not _left(live.done):
+    try:
+        return _stays(queries, live)
+    except WorkbenchError:  # its batches take too long
+        return {}
+    finally:
+        spark.conf.unset(_COUNTED) if counted is None else spark.conf.set(_COUNTED, counted)
+        queries.retire(live)
+
+
+def _stays(queries: Queries, live: LiveQuery) -> dict[int, float]:
+    end, leap_s = now_s() + _PATIENCE_S, _FIRST_LEAP_S
+    while not _left(live.done):
+        if leap_s > _LAST_LEAP_S or now_s() > end:
+            return {}
         live.fixed_batches(_ROWS, _ROWS / leap_s)
         queries.batches(live, 1)
         leap_s *= 2
-    found: dict[int, float] = {}
-    if _left(live.done):
-        part_s = _passed_s(live.done) / _PARTS
-        live.fixed_batches(_ROWS, _ROWS / part_s)
-        found = mean_stays(queries.batches(live, 3 * _PARTS)[_PARTS:])
-    queries.retire(live)
-    spark.conf.unset(_COUNTED) if counted is None else spark.conf.set(_COUNTED, counted)
-    return found
+    part_s, before = _passed_s(live.done) / _PARTS, len(live.done)
+    live.fixed_batches(_ROWS, _ROWS / part_s)
+    while len(live.done) < before + 3 * _PARTS and now_s() < end:
+        queries.tick()
+    seen = [one for one in live.done[before:] if one.release.epoch == live.epoch][_PARTS:]
+    return mean_stays(seen) if len(seen) >= _PARTS else {}
 
 
 def mean_stays(done: Sequence[CompletedBatch]) -> dict[int, float]:
@@ -70,40 +83,49 @@ def mean_stays(done: Sequence[CompletedBatch]) -> dict[int, float]:
 def lacking_s(done: Sequence[CompletedBatch], window: int, stays: Mapping[int, float], rate: float) -> float:
     """Return the seconds that the last `window` batches would take longer with all rows that their state will hold.
 
-    `done` are all batches since the state was empty; `stays` is by operator. At `rate`, in records/s, the rows of an
-    operator grow as in these batches until the first of them have stayed for their time. Where the store does not count
-    rows, those of a join and a deduplication are what came and did not leave; other operators, which also update rows
-    that they have, are left out then.
+    `done` are all batches since the state was empty; `stays` is by operator. At `rate`, in records/s, the rows of a
+    join and of a deduplication grow as in these batches until the first of them have stayed for their time. Other
+    operators also update rows that they have, so they are left out: how many groups are still to come is unknown. 0
+    where the batches do not show that a row in the state costs anything, or the state is far younger than it will be.
     """
-    from scipy.optimize import nnls  # noqa: PLC0415 - slow to import
-
     seen = [one for one in done[1:] if one.batch.records > 1 and len(_states(one)) > max(stays, default=-1)]
-    last = seen[-window:]
-    age_s = _passed_s(done)
-    if len(last) < 2 or not stays or not age_s:
+    last, age_s = seen[-window:], _passed_s(done) if done else 0.0
+    if min(window, len(last)) < 2 or not stays or not age_s or not rate:
         return 0.0
-    held = {place: rows for place in stays if (rows := _held(done, place)) is not None}
+    held = {place: rows for place in stays if (rows := _held(done, place))}
+    young = [place for place in held if stays[place] > age_s]
+    if not young or max(stays[place] for place in young) > _OLDER * age_s:
+        return 0.0
     denser = sum(one.release.records for one in done) / age_s / rate  # than at this rate, since the state was empty
     span_s = _passed_s(last[1:])
     lacking = 0.0
-    for place, rows in held.items():
-        now = [rows[one.batch_id] for one in last]
+    for place in young:
+        now = [held[place][one.batch_id] for one in last]
         grows = max(0.0, (now[-1] - now[0]) / span_s)  # rows per second of event time
-        lacking += now[-1] / max(1.0, denser) + grows * max(0.0, stays[place] - age_s) - sum(now) / len(now)
+        lacking += now[-1] / denser + grows * (stays[place] - age_s) - sum(now) / len(now)
     in_all = [sum(rows[one.batch_id] for rows in held.values()) for one in seen]
-    parts = np.column_stack((np.ones(len(seen)), [float(one.batch.records) for one in seen], in_all))
+    return _row_s([one.batch.records for one in seen], in_all, [one.batch.duration_s for one in seen]) * max(0, lacking)
+
+
+def _row_s(records: Sequence[int], held: Sequence[float], took_s: Sequence[float]) -> float:
+    """Return the seconds of a batch for each row that its state holds; 0 where they may be chance."""
+    from scipy.optimize import nnls  # noqa: PLC0415 - slow to import
+
+    parts = np.column_stack((np.ones(len(held)), records, held)).astype(float)
     scale = np.maximum(parts.max(axis=0), 1.0)
-    costs, _ = nnls(parts / scale, np.array([one.batch.duration_s for one in seen]))
-    return float(costs[2] / scale[2] * max(0.0, lacking))
+    costs, left = nnls(parts / scale, np.asarray(took_s, dtype=float))
+    inverse = np.linalg.pinv((parts / scale).T @ (parts / scale))
+    error = left * np.sqrt(max(0.0, inverse[2, 2]) / max(1, len(held) - 3))
+    return float(costs[2] / scale[2]) if costs[2] > _ERRORS * error else 0.0
 
 
 def _held(done: Sequence[CompletedBatch], place: int) -> dict[int, float] | None:
-    """Return the rows in the state of an operator after each batch, by its number; None if it is not known."""
+    """Return the rows in the state of an operator after each batch, by its number; None if it also updates rows."""
     states = {one.batch_id: _states(one)[place] for one in done if len(_states(one)) > place}
-    if any(state["numRowsTotal"] for state in states.values()):
-        return {number: float(state["numRowsTotal"]) for number, state in states.items()}
     if not all(any(name in str(state.get("operatorName")) for name in _ADDING) for state in states.values()):
         return None
+    if any(state["numRowsTotal"] for state in states.values()):
+        return {number: float(state["numRowsTotal"]) for number, state in states.items()}
     changes = [(state.get("numRowsUpdated") or 0) - (state.get("numRowsRemoved") or 0) for state in states.values()]
     return dict(zip(states, map(float, accumulate(changes)), strict=True))
 

@@ -1,9 +1,11 @@
 """How long rows stay, and what a state that still grows will add, by a state whose times and costs are known."""
 
+import random
 from types import SimpleNamespace
 
 import pytest
 
+from workbench.errors import WorkbenchError
 from workbench.testbed.spark.driver import growing_state
 from workbench.testbed.spark.driver.growing_state import lacking_s, stays
 
@@ -18,23 +20,31 @@ class Settings(dict):
 class Query:
     """A query whose rows stay in operators for `stays`; a batch goes through all rows that they hold."""
 
-    def __init__(self, stays=STAYS, counts=True, name="symmetricHashJoin"):
-        self.counts, self.name = counts, name
+    def __init__(self, stays=STAYS, counts=True, name="symmetricHashJoin", held_s=HELD_S, scatter=0.0):
+        self.counts, self.name, self.held_s, self.scatter = counts, name, held_s, scatter
         self.stays, self.held, self.done = stays, [[] for _ in stays], []
         self.now = self.event_s = self.watermark_s = 0.0
         self.rows = self.leap_s = 0.0
+        self.epoch, self.fails, self.retired = 0, False, False
+        self.noise = random.Random(7).gauss
 
     def start(self, *_):
         return self
 
     def retire(self, _):
-        pass
+        self.retired = True
 
     def fixed_batches(self, rows, event_rate):
+        self.epoch += 1
         self.rows, self.leap_s = rows, rows / event_rate
 
     def batches(self, _live, count):
+        if self.fails:
+            raise WorkbenchError("Its batches take too long.")
         return [self.batch(self.rows, self.leap_s) for _ in range(count)]
+
+    def tick(self):
+        self.batch(self.rows, self.leap_s)
 
     def batch(self, rows, leap_s):
         first_s, self.event_s = self.event_s, self.event_s + leap_s
@@ -47,9 +57,10 @@ class Query:
             states.append({"operatorName": self.name, "numRowsTotal": total * self.counts})
             states[-1] |= {"numRowsRemoved": removed, "numRowsUpdated": rows}
         self.watermark_s = self.event_s
-        took_s = DRIVER_S + ROW_S * rows + HELD_S * sum(count for held in self.held for _, count in held)
+        took_s = DRIVER_S + ROW_S * rows + self.held_s * sum(count for held in self.held for _, count in held)
+        took_s *= self.noise(1.0, self.scatter)
         self.now += took_s
-        release = SimpleNamespace(first_us=first_s * 1e6, last_us=self.event_s * 1e6, records=rows)
+        release = SimpleNamespace(first_us=first_s * 1e6, last_us=self.event_s * 1e6, records=rows, epoch=self.epoch)
         batch = SimpleNamespace(records=rows, duration_s=took_s)
         self.done.append(SimpleNamespace(batch=batch, release=release, progress={"stateOperators": states}))
         self.done[-1].batch_id = len(self.done)
@@ -60,7 +71,11 @@ class Query:
 def seen(monkeypatch):
     def run(query):
         monkeypatch.setattr(growing_state, "now_s", lambda: query.now)
-        return stays(query, None, SimpleNamespace(conf=Settings()))
+        settings = Settings()
+        found = stays(query, None, SimpleNamespace(conf=settings))
+        assert query.retired
+        assert not settings
+        return found
 
     return run
 
@@ -73,12 +88,33 @@ def test_the_time_that_rows_stay_is_found_for_each_operator(seen, times):
     assert query.now < 60
 
 
-def test_rows_that_never_leave_an_operator_say_nothing(seen):
+def test_rows_that_never_leave_an_operator_and_batches_that_take_too_long_say_nothing(seen):
     assert seen(Query((60.0, 1e12))) == {}
+    slow = Query()
+    slow.fails = True
+    assert seen(slow) == {}
+
+
+def test_a_state_whose_rows_cost_nothing_lacks_nothing_though_batches_scatter():
+    lacking = []
+    for seed in range(200):
+        young = Query(held_s=0.0, scatter=0.03)
+        young.noise = random.Random(seed).gauss
+        for _ in range(30):
+            young.batch(2_000.0, 2.0)
+        lacking.append(lacking_s(young.done, 6, dict(enumerate(STAYS)), 1_000.0))
+    assert sum(one > 0 for one in lacking) <= 10  # 5 %
+
+
+def test_a_state_that_is_far_younger_than_it_will_be_is_not_continued():
+    young = Query((86_400.0,))
+    for _ in range(30):
+        young.batch(2_000.0, 2.0)
+    assert lacking_s(young.done, 6, {0: 86_400.0}, 1_000.0) == 0.0
 
 
 @pytest.mark.parametrize("counts", [True, False])
-@pytest.mark.parametrize("before", [1.0, 3.0])  # times the rate, when the state began to fill
+@pytest.mark.parametrize("before", [0.33, 1.0, 3.0])  # times the rate, when the state began to fill
 def test_a_young_state_lacks_what_the_full_one_takes(before, counts):
     rate, times = 1_000.0, dict(enumerate(STAYS))
     young, full = Query(counts=counts), Query(counts=counts)
