@@ -37,7 +37,7 @@ from workbench.views.figures.placement import (
 )
 from workbench.views.figures.probes import Probes, draw_bracket, draw_probes
 from workbench.views.figures.reproduced import draw_reproduced
-from workbench.views.figures.search_tree import choice_words, draw_search_tree, plan_at, search_tree
+from workbench.views.figures.search_tree import choice_words, draw_search_tree, search_tree
 from workbench.views.figures.slot_layout import (
     busiest_operator,
     draw_configured,
