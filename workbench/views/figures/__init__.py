@@ -24,8 +24,7 @@ from workbench.views.figures.elastic import (
     paradigms,
     shard_balance,
 )
-from workbench.views.figures.exploration import convergence, draw_acquisition, draw_convergence
-from workbench.views.figures.model_forms import draw_model_forms
+from workbench.views.figures.exploration import convergence, draw_acquisition, draw_convergence, draw_model_forms
 from workbench.views.figures.placement import (
     PlacementMap,
     draw_placement_map,

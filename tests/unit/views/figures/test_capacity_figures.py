@@ -15,8 +15,7 @@ from workbench.measuring import Configuration
 from workbench.metrics import Observation, OperatorMetrics
 from workbench.views.figures.capacity import capacity, capacity_of, draw_capacity
 from workbench.views.figures.dataflow_graph import draw_dataflow_graph, observed_graph
-from workbench.views.figures.exploration import draw_acquisition, draw_convergence
-from workbench.views.figures.model_forms import draw_model_forms
+from workbench.views.figures.exploration import draw_acquisition, draw_convergence, draw_model_forms
 from workbench.views.figures.slot_layout import (
     draw_configured,
     draw_slot_shares,
@@ -216,7 +215,6 @@ def test_the_exploration_s_error_is_shown_after_each_run(exploration):
     asked = [replace(run, predicted_rate=2e6) for run in exploration.runs]
     expected = draw_convergence(replace(exploration, runs=tuple(asked)))
     assert set(trace(expected, "convergence-objectives").y) == {2e6}
-    check_empty(draw_convergence(replace(exploration, costs=exploration.costs[:3])))
 
 
 def test_slot_shares_name_the_largest_and_the_bottleneck():
