@@ -225,7 +225,6 @@ def test_slot_shares_name_the_largest_and_the_bottleneck():
     assert slot_shares(found, 2.1e5) == finding
     figure = check_figure(draw_slot_shares(found, finding), finding)
     assert figure.layout.xaxis.dtick >= 1  # no tick between two slots
-    check_empty(draw_slot_shares(Allocation({}, 0.0, {}), "None"))
 
 
 def test_a_layout_tells_what_is_frozen_and_when_batches_are_late():
@@ -240,7 +239,6 @@ def test_a_layout_tells_what_is_frozen_and_when_batches_are_late():
     figure = check_figure(draw_stage_layout(both, finding), finding)
     assert "frozen" in trace(figure, "layout-partitions").text[1]
     assert axis_titles(figure) == {"Partitions"}
-    check_empty(draw_stage_layout(replace(both, stages=()), "None"))
 
 
 def test_what_bids2_says_of_a_budget_is_drawn_as_tasks_or_partitions():

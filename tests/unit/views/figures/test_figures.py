@@ -115,7 +115,6 @@ def test_operators_leave_the_source_out(estimate):
     assert busiest_operator(estimate.observation).operator == "count"
     none = replace(estimate.observation, operators=())
     assert operators("q0", none).startswith("q0 has no operators")
-    check_empty(draw_operators(none, "None"))
 
 
 def test_figures_have_an_escaped_title_and_wait_for_data(estimate):
