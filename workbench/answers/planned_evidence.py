@@ -152,7 +152,7 @@ def _safety(planned: Planned) -> list[Card]:
         planned.exploration.model,
         plan.rate,
         plan.budget.profile,
-        () if price is None else (price.instance,),
+        None if price is None else price.instance,
         planned=own,
         executor_slots=plan.executor_slots,
     )

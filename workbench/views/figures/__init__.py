@@ -6,14 +6,7 @@ be updated in place; ``layout.meta`` holds the finding and a text alternative.
 
 from workbench.views.figures.batch_times import batch_times, draw_batch_times, draw_head_room, outcome
 from workbench.views.figures.capacity import Curves, capacity, draw_capacity, draw_what_if
-from workbench.views.figures.cost_vectors import (
-    COST_NAMES,
-    CostVectors,
-    cost_vectors,
-    cost_words,
-    draw_cost_vectors,
-    draw_pareto,
-)
+from workbench.views.figures.cost_vectors import COST_NAMES, cost_vectors, cost_words, draw_cost_vectors, draw_pareto
 from workbench.views.figures.dataflow_graph import draw_dataflow_graph, observed_graph
 from workbench.views.figures.elastic import (
     best_paradigm,

@@ -118,7 +118,6 @@ def test_operators_leave_the_source_out(estimate):
 
 
 def test_figures_have_an_escaped_title_and_wait_for_data(estimate):
-    nothing = replace(estimate, probes=(), rate=None, low=0.0)
     for collect, draw, axis in (
         (Probes, draw_probes, "Rate (records/s)"),
         (batch_times, draw_batch_times, "Batch time (s)"),
@@ -128,7 +127,7 @@ def test_figures_have_an_escaped_title_and_wait_for_data(estimate):
         assert figure.layout.yaxis.title.text == axis
         signs = {trace.name.rpartition(": ")[2]: trace.marker.symbol for trace in figure.data}
         assert signs["sustained"] != signs["overloaded"]
-        check_empty(draw(collect("q5", BUDGET, nothing)))
+    check_empty(draw_probes(Probes("q5", BUDGET, replace(estimate, probes=(), rate=None, low=0.0))))
 
 
 @pytest.mark.parametrize("verdicts", [(), ("disturbed",), ("source-bound", "not-offered")])
