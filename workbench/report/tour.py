@@ -8,7 +8,7 @@ import pyarrow.dataset as pads
 from IPython.display import Code, display
 
 from workbench import units
-from workbench.answers import placed
+from workbench.answers import page, placed
 from workbench.answers import planned as of_a_plan
 from workbench.capacity import CapacityPlan
 from workbench.errors import WorkbenchError
@@ -115,7 +115,7 @@ def place_planned(planned: Planned) -> list[Card]:
     write_planned(planned, PLANNED)
     workers = -(-largest.budget.slots // 4) + 1
     given = read_placement_input(PLANNED, workers=workers, slots=4, rate=largest.rate)
-    return placed.cards(study_placement(given, samples=20))
+    return page.cards(placed.studied(study_placement(given, samples=20)))
 
 
 def replay_planned(planned: Planned) -> ReplayPlayer:
