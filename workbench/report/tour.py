@@ -14,6 +14,7 @@ from workbench.capacity import CapacityPlan
 from workbench.errors import WorkbenchError
 from workbench.placement import read_placement_input
 from workbench.report._render import render
+from workbench.report.steps import asked_card
 from workbench.simulation import RateTrace
 from workbench.study import (
     Planned,
@@ -26,7 +27,6 @@ from workbench.study import (
     write_planned,
 )
 from workbench.views.cards import Card, Column, Table, error_card, show
-from workbench.views.study_cards import asked_card
 from workbench.views.widgets import ReplayPlayer
 from workbench.workload import Dataset
 
