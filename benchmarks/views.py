@@ -100,8 +100,8 @@ def what_if():
             raise SystemExit(f"{what}: the panel shows an error.")
         control.value = before
     model, profile = planned.exploration.model, planned.exploration.measurements[0].budget.profile
-    report("cost against risk, data", median(lambda: cost_risk(model, 2e6, profile, instances), 5))
-    found = cost_risk(model, 2e6, profile, instances)
+    report("cost against risk, data", median(lambda: cost_risk(model, 2e6, profile, instances[0]), 5))
+    found = cost_risk(model, 2e6, profile, instances[0])
     report("cost against risk, drawing", median(lambda: draw_cost_risk(found)))
 
 

@@ -9,12 +9,12 @@ from workbench import units
 from workbench.advice import Advice
 from workbench.answers import page
 from workbench.answers.answer import COUNT, RATE, SECONDS, SHARE, Answer, Fact
-from workbench.metrics import METRICS, OperatorMetrics
+from workbench.metrics import METRICS
 from workbench.placement import measured_query
-from workbench.records import Measurement, OperatorCost, Probe
+from workbench.records import Measurement, Probe
 from workbench.study import Planned
 from workbench.views import figures, findings
-from workbench.views.cards import Card, Cell, Table, facts_table, tabulate, times
+from workbench.views.cards import Card, Cell, facts_table, tabulate, times
 from workbench.views.findings import origin, testbed_name
 from workbench.views.health import Check, checks
 
@@ -161,23 +161,10 @@ def _operators(measurement: Measurement) -> list[Card]:
         text = text if observation is None else f"The testbed {measurement.testbed} reports no operators."
         return [Card("operators", title, text, kind="no-data")]
     finding, busiest = figures.operators(measurement.query, observation), figures.busiest_operator(observation)
-    table = _operators_table(observation.operators, measurement.costs)
-    if busiest is None:
-        return [Card("operators", title, f"{finding}.", table=table)]
-    said = (
-        f": its tasks are busy {units.share(busiest.busyness)} of the time and process "
-        f"{units.rate(busiest.true_processing_rate)} each while busy"
-    )
-    figure = figures.draw_operators(observation, finding)
-    return [Card("operators", title, f"{finding}{said}.", figure, table)]
-
-
-def _operators_table(metrics: tuple[OperatorMetrics, ...], costs: tuple[OperatorCost, ...]) -> Table:
-    """One row per operator: every metric at the maximum, and the fitted costs."""
-    fitted = {cost.operator: cost for cost in costs}
-    return tabulate(
+    fitted = {cost.operator: cost for cost in measurement.costs}
+    table = tabulate(
         "Operators at the maximum sustained rate",
-        ((metric, fitted.get(metric.operator)) for metric in metrics),
+        ((metric, fitted.get(metric.operator)) for metric in observation.operators),
         {
             "Operator": lambda one: one[0].operator,
             "Tasks": lambda one: one[0].tasks,
@@ -196,6 +183,14 @@ def _operators_table(metrics: tuple[OperatorMetrics, ...], costs: tuple[Operator
         },
         opened=True,
     )
+    if busiest is None:
+        return [Card("operators", title, f"{finding}.", table=table)]
+    said = (
+        f": its tasks are busy {units.share(busiest.busyness)} of the time and process "
+        f"{units.rate(busiest.true_processing_rate)} each while busy"
+    )
+    figure = figures.draw_operators(observation, finding)
+    return [Card("operators", title, f"{finding}{said}.", figure, table)]
 
 
 def _metric(name: str, field: str) -> str:
@@ -288,7 +283,7 @@ def _inputs(measurement: Measurement) -> list[Card]:
 
 
 def _health(measurement: Measurement) -> list[Card]:
-    made = checks(measurement)
+    made = list(checks(measurement))
     outcomes = [_outcome(check) for check in made]
     advising, unknown = outcomes.count("advice"), outcomes.count("not known")
     finding = (

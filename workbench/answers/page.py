@@ -15,8 +15,8 @@ def cards(answer: Answer, *, source: bool = True) -> list[Card]:
     at_once = gather((partial(_lead, answer, source=source), *answer.also))
     about = []
     if answer.about:
-        table = Table("The query", (Column("What"), Column("Seen")), tuple(answer.about.items()), opened=True)
-        about.append(Card("what-it-is", "What is it, and what was read?", f"{answer.source}.", table=table))
+        known = Table("The query", (Column("What"), Column("Seen")), tuple(answer.about.items()), opened=True)
+        about.append(Card("what-it-is", "What is it, and what was read?", f"{answer.source}.", table=known))
     return [*at_once, *map(fold, [*about, *gather(answer.evidence)])]
 
 
@@ -25,12 +25,16 @@ def show(answer: Answer) -> None:
     show_cards(cards(answer))
 
 
+def table(answer: Answer) -> Table | None:
+    """Make the table of the exact figures; None without any."""
+    if not answer.rows:
+        return None
+    columns = tuple(Column(fact.name, fact.unit.label) for fact in answer.rows[0] if fact.name)
+    return Table(answer.caption, columns, tuple(tuple(fact.exact for fact in row if fact.name) for row in answer.rows))
+
+
 def _lead(answer: Answer, *, source: bool) -> list[Card]:
     html = part("answer", answer, source, MOST_CAUTIONS)
     finding = " ".join((answer.headline, *answer.details))
-    figure, exact = None if answer.draw is None else answer.draw(), None
-    if answer.rows:
-        columns = tuple(Column(fact.name, fact.unit.label) for fact in answer.rows[0] if fact.name)
-        rows = tuple(tuple(fact.exact for fact in row if fact.name) for row in answer.rows)
-        exact = Table(answer.caption, columns, rows)
-    return [Card(answer.name, answer.question, finding, figure, exact, html=html)]
+    figure = None if answer.draw is None else answer.draw()
+    return [Card(answer.name, answer.question, finding, figure, table(answer), html=html)]

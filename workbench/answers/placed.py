@@ -133,11 +133,6 @@ def studied(found: PlacementStudy, again: Again | None = None) -> Answer:
     return replace(made, rows=rows, cautions=cautions, evidence=evidence)
 
 
-def cards(found: PlacementStudy, again: Again | None = None) -> list[Card]:
-    """Make the cards of a placement."""
-    return page.cards(studied(found, again))
-
-
 _VERIFY = Advice("Verify the placement under load before you rely on a rate.")
 
 
@@ -348,18 +343,17 @@ def _shape(one: Spread) -> tuple[Fact, ...]:
 
 def _methods(made: Answer) -> list[Card]:
     """Show all methods; the first screen has the best and those that ignore loads."""
-    lead = page.cards(replace(made, draw=None))[0]
     finding = f"{units.some(len(made.rows), 'method')}, the best first."
-    return [replace(lead, name="methods", title="What would others do?", finding=finding, html="")]
+    return [Card("methods", "What would others do?", finding, table=page.table(made))]
 
 
 def _plan(found: PlacementStudy) -> list[Card]:
     """Show each operator's tasks on each worker; the answer has the map."""
     plan = found.shown
-    lead = page.cards(answer(plan, found.given, of_a_report()))[0]
     note = f" ({plan.note})" if plan.note else ""
     finding = f"{_map(plan).finding}; its costs are {_costs(plan.cost)}{note}."
-    return [replace(lead, name="plan", title="Which worker has which tasks?", finding=finding, figure=None, html="")]
+    table = page.table(answer(plan, found.given, of_a_report()))
+    return [Card("plan", "Which worker has which tasks?", finding, table=table)]
 
 
 def _shapes(found: PlacementStudy) -> list[Card]:

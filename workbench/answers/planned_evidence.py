@@ -1,7 +1,7 @@
 """What a plan rests on, as cards: its model and other forms, how to start it, its settings, its runs, its doubts."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import plotly.graph_objects as go
 
@@ -13,7 +13,7 @@ from workbench.checks import SLACK
 from workbench.records import Measurement, script_of
 from workbench.study import Planned, intervals_left_out
 from workbench.views import figures, findings
-from workbench.views.cards import Card, Cell, Column, Table, headings, tabulate, times
+from workbench.views.cards import Card, Cell, Column, Table, finite, headings, tabulate, times
 from workbench.views.findings import testbed_name
 from workbench.views.parts import part
 
@@ -100,8 +100,7 @@ def _assumed(exploration: Exploration) -> str:
     )
 
 
-def _settings(planned: Planned) -> list[Card]:
-    made = []
+def _settings(planned: Planned) -> Iterator[Card]:
     for plan in planned.plans:
         conf = plan.spark_conf()
         rows: list[tuple[str, str | float]] = sorted(conf.items())
@@ -117,11 +116,8 @@ def _settings(planned: Planned) -> list[Card]:
         not_spark = "The last rows are not Spark settings: set them in your query." * (len(rows) > len(conf))
         start = f"Start it with these settings: {findings.containers(plan)}"
         finding = " ".join(filter(None, (shares, start, not_spark, findings.where_time_goes(plan))))
-        rate, table = plan.rate, Table("Settings", (Column("Setting"), Column("Value")), tuple(rows))
-        made.append(
-            Card(f"settings-{rate:.0f}", f"How is it configured for {units.rate(rate)}?", finding, figure, table)
-        )
-    return made
+        table, title = Table("Settings", headings(("Setting", "Value")), tuple(rows)), f"for {units.rate(plan.rate)}?"
+        yield Card(f"settings-{plan.rate:.0f}", f"How is it configured {title}", finding, figure, table)
 
 
 def _counts(name: str, counts: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -152,7 +148,7 @@ def _safety(planned: Planned) -> list[Card]:
         planned.exploration.model,
         plan.rate,
         plan.budget.profile,
-        () if price is None else (price.instance,),
+        None if price is None else price.instance,
         planned=own,
         executor_slots=plan.executor_slots,
     )
@@ -182,10 +178,10 @@ def _waiting(planned: Planned) -> list[Card]:
         )
     known: dict[str, Callable[[CapacityPlan], Cell]] = {"Target (records/s)": lambda plan: plan.rate}
     if timed:
-        known["Latency, median (s)"] = lambda plan: _finite(plan.latency_s(0.5))
-        known["Latency, 99 % (s)"] = lambda plan: _finite(plan.latency_s(0.99))
-    known[f"Caught up after {units.seconds(outage_s)} (min)"] = lambda plan: _finite(plan.catch_up_s(outage_s) / 60)
-    known["Caught up at the low end (min)"] = lambda plan: _finite(plan.catch_up_s(outage_s, plan.low) / 60)
+        known["Latency, median (s)"] = lambda plan: finite(plan.latency_s(0.5))
+        known["Latency, 99 % (s)"] = lambda plan: finite(plan.latency_s(0.99))
+    known[f"Caught up after {units.seconds(outage_s)} (min)"] = lambda plan: finite(plan.catch_up_s(outage_s) / 60)
+    known["Caught up at the low end (min)"] = lambda plan: finite(plan.catch_up_s(outage_s, plan.low) / 60)
     table = tabulate("One row per target rate", plans, known)
     return [Card("waiting", title, finding, table=table)]
 
@@ -223,10 +219,6 @@ def _intervals(planned: Planned) -> list[Card]:
     lacking = (f"The {one:g} s interval was left out: {why}" for one, why in left_out.items())
     finding = " ".join((f"{figures.trigger_intervals(runs)}.", *lacking))
     return [Card("intervals", "What does more latency buy?", finding, figures.draw_trigger_intervals(runs))]
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _doubts(planned: Planned) -> list[Card]:
@@ -284,8 +276,8 @@ def _runs(planned: Planned) -> list[Card]:
             "BIDS2's objective (records/s)": lambda one: one[1].predicted_rate,
             "MST (records/s)": lambda one: (one[2].estimate.middle or None) if one[2] else None,
             "Low (records/s)": lambda one: one[2].estimate.low if one[2] else None,
-            "High (records/s)": lambda one: _finite(one[2].estimate.high) if one[2] else None,
-            "Model error after it (records/s)": lambda one: _finite(found.costs[one[0]]),
+            "High (records/s)": lambda one: finite(one[2].estimate.high) if one[2] else None,
+            "Model error after it (records/s)": lambda one: finite(found.costs[one[0]]),
             "Fitted": lambda one: "yes" if one[0] in found.fitted else "no",
         },
     )

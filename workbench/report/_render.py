@@ -105,12 +105,20 @@ def export_executed(notebook: str | Path, output: str | Path, title: str | None 
     """Write a report notebook that another program has run, such as a scheduler, as `render` writes its own."""
     path, target = Path(notebook), _checked(output)
     try:
-        execution = read_executed(path)
+        ran = nbformat.read(str(path), as_version=4)  # type: ignore[no-untyped-call]
+        nbformat.validate(ran)  # an invalid notebook is read as well
     except UNREADABLE as error:
         reason = str(error).partition("\n")[0]
         raise WorkbenchError(f"The notebook {path} cannot be read ({reason}); give an executed notebook.") from error
+    errors = (
+        (output.ename, redacted(output.evalue))
+        for cell in ran.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+        if output.output_type == "error"
+    )
     facts = (("Run", datetime.fromtimestamp(path.stat().st_mtime, UTC).strftime(_MINUTE)),)
-    return _finish(execution, path, target, title, facts)
+    return _finish(Execution(ran, next(errors, None)), path, target, title, facts)
 
 
 def _checked(output: str | Path) -> Path:
@@ -125,7 +133,7 @@ def _finish(
 ) -> Report:
     page = _presentable(execution)
     facts = (("Report notebook", notebook.name), ("Workbench", __version__), *facts)
-    html = export(page, template_folder(), title or notebook_title(page, notebook.stem), facts)
+    html = export(page, title or notebook_title(page, notebook.stem), facts)
     if elsewhere := fetched_urls(html):
         raise WorkbenchError(
             f"The report would load {elsewhere[0]} and so not work offline; "
@@ -204,20 +212,6 @@ def execute(
     return Execution(nbformat.read(str(source), as_version=4), failure)  # type: ignore[no-untyped-call]
 
 
-def read_executed(path: Path) -> Execution:
-    """Read a notebook that another program has run, or raise one of `UNREADABLE`; its first error is the failure."""
-    notebook = nbformat.read(str(path), as_version=4)  # type: ignore[no-untyped-call]
-    nbformat.validate(notebook)  # an invalid notebook is read as well
-    errors = (
-        (output.ename, redacted(output.evalue))
-        for cell in notebook.cells
-        if cell.cell_type == "code"
-        for output in cell.outputs
-        if output.output_type == "error"
-    )
-    return Execution(notebook, next(errors, None))
-
-
 def _kernel_manager(folder: Path) -> type[AsyncKernelManager]:
     """Make a class of kernel managers whose only kernel is this interpreter."""
     own = KernelSpec(
@@ -246,15 +240,13 @@ _CSS_URL = re.compile(r"""(?:url\(|@import)\s*["']?([^"')\s;]+)""", re.IGNORECAS
 _PLOTLY_MIME = "application/vnd.plotly.v1+json"
 
 
-def export(
-    notebook: nbformat.NotebookNode, templates: Path, title: str, facts: tuple[tuple[str, str], ...] = ()
-) -> str:
-    """Write an executed notebook as HTML by ``report/index.html.j2`` of `templates`, with `facts` at its foot."""
+def export(notebook: nbformat.NotebookNode, title: str, facts: tuple[tuple[str, str], ...]) -> str:
+    """Write an executed notebook as HTML by ``report/index.html.j2`` of the templates, with `facts` at its foot."""
     notebook.metadata["title"] = title
     notebook.metadata.pop("widgets", None)
     exporter = HTMLExporter(  # type: ignore[no-untyped-call]
         template_name="report",
-        extra_template_basedirs=[str(templates)],
+        extra_template_basedirs=[str(template_folder())],
         exclude_input=True,
         exclude_input_prompt=True,
         exclude_output_prompt=True,

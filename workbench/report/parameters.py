@@ -91,7 +91,14 @@ def check(notebook: Path, parameters: Mapping[str, object]) -> dict[str, object]
     for name, value in parameters.items():
         if name not in declared:
             raise WorkbenchError(_unknown(notebook, name, list(declared)))
-        _check_type(notebook.name, declared[name], value)
+        expected = declared[name]
+        may_miss = expected.default is None
+        if not _fits(value, expected.kind) and not (value is None and may_miss):
+            wanted = f"the path of a {expected.kind}" if expected.is_file else f"of type {expected.kind}"
+            raise WorkbenchError(
+                f"Parameter {name!r} of {notebook.name} is {shown(value)} ({type(value).__name__}); "
+                f"it must be {wanted}{' or None' if may_miss else ''}{_help(expected.help)}."
+            )
         for text in value if isinstance(value, list) else (value,):  # no file can contain it, and no path may be it
             if isinstance(text, str) and (odd := _NO_TEXT.search(text)):
                 of = f"Parameter {name!r} of {notebook.name} is {shown(value)}"
@@ -108,16 +115,6 @@ def check(notebook: Path, parameters: Mapping[str, object]) -> dict[str, object]
             warnings.simplefilter("ignore", UserWarning)  # the report repeats them
             _TOGETHER[notebook.stem](**values)
     return values
-
-
-def _check_type(notebook: str, expected: Parameter, value: object) -> None:
-    may_miss = expected.default is None
-    if not _fits(value, expected.kind) and not (value is None and may_miss):
-        wanted = f"the path of a {expected.kind}" if expected.is_file else f"of type {expected.kind}"
-        raise WorkbenchError(
-            f"Parameter {expected.name!r} of {notebook} is {shown(value)} ({type(value).__name__}); "
-            f"it must be {wanted}{' or None' if may_miss else ''}{_help(expected.help)}."
-        )
 
 
 def _open(path: Path) -> None:

@@ -3,13 +3,13 @@
 import ast
 import json
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench import units
 from workbench.answers import drifted, measured, observed, page, placed, replayed
 from workbench.answers import planned as of_a_plan
 from workbench.answers.planned_evidence import START
@@ -33,9 +33,8 @@ from workbench.study import (
     study_drift,
     study_placement,
 )
-from workbench.views.cards import Card, fold, show
+from workbench.views.cards import Card, Cell, facts_table, finite, fold, show, tabulate
 from workbench.views.parts import part, template_folder
-from workbench.views.study_cards import asked_card, so_far_card
 
 if TYPE_CHECKING:
     from workbench.papers import Paper
@@ -43,6 +42,12 @@ if TYPE_CHECKING:
 ALL, ANY = "all", "any"  # papers; queries of them
 _LEFT_OUT = frozenset({"slots", "workers", "response", "hot_key", "shuffle_keys", "keys", "policies", "settings"})
 _MOMENT_S = 1.0  # of a load, to try what to replay
+_WHERE = {
+    "spark": "on this machine",
+    "fluid": "simulated",
+    "recorded": "measured elsewhere",
+    "observed": "seen in its log",
+}
 
 
 def find_template(name: str | Path) -> Path:
@@ -66,6 +71,33 @@ def ask(study: str) -> Study:
     return asked
 
 
+def asked_card(study: Study) -> Card:
+    """Describe what the study asks."""
+    rates = " and ".join(units.rate(rate) for rate in study.targets)
+    where = f"on a {study.cluster.kind} cluster" if study.cluster else _WHERE[study.testbed]
+    finding = (
+        f"How much must be deployed for {study.query} to sustain {rates}, found from runs on {study.slots[0]:,} to "
+        f"{units.some(study.slots[-1], 'slot')} ({where})?"
+    )
+    facts: dict[str, Cell | bool] = {
+        "Query": study.query,
+        "Data": ", ".join(Path(one).name for one in study.datasets) or None,
+        "Testbed": study.testbed,
+        "Table": Path(study.table).name if study.table else None,
+        "Slots measured": ", ".join(map(units.count, study.slots)),
+        "Memory per slot (MB)": ", ".join(map(units.count, study.memory_mb)),
+        "Cores per slot": study.slot_cpus,
+        "Trigger interval (s)": None if study.testbed in {"fluid", "recorded"} else study.interval_s,
+        "Margin": study.margin,
+        "Accepted risk": study.risk,
+        "Settings of the job": study.job_settings.listed or None,
+        "Sink": study.job_settings.writes.words if study.testbed == "spark" else None,
+        "Form of the model": study.form,
+        "Seed": study.seed,
+    }
+    return Card("asked", "What was asked?", finding, table=replace(facts_table("The study", facts), opened=False))
+
+
 def measure_study(asked: Study, study: str, history: str) -> tuple[Planned, Path | None]:
     """Carry out the study of a file, and return its plans and the file of the previous ones in `history`, if any.
 
@@ -77,6 +109,31 @@ def measure_study(asked: Study, study: str, history: str) -> tuple[Planned, Path
     except Exception:
         show([so_far_card(runs.measured)])
         raise
+
+
+def so_far_card(measured: Sequence[Measurement]) -> Card:
+    """Describe which runs were finished before the study stopped."""
+    title = "How much was measured?"
+    if not measured:
+        return Card("so-far", title, "No run was finished.", kind="not-yet")
+    table = tabulate(
+        "Finished runs",
+        enumerate(measured, start=1),
+        {
+            "Run": lambda one: one[0],
+            "Slots": lambda one: one[1].budget.slots,
+            "Memory per slot (MB)": lambda one: one[1].budget.profile.memory_mb,
+            "MST (records/s)": lambda one: one[1].estimate.middle or None,
+            "Low (records/s)": lambda one: one[1].estimate.low,
+            "High (records/s)": lambda one: finite(one[1].estimate.high),
+        },
+        opened=True,
+    )
+    finding = (
+        f"{units.some(len(measured), 'run')} had been finished and "
+        f"{'is' if len(measured) == 1 else 'are'} kept: the next try goes on from there."
+    )
+    return Card("so-far", title, finding, table=table, kind="not-yet")
 
 
 def show_capacity(planned: Planned, previous: Path | None) -> None:
@@ -150,11 +207,17 @@ def ask_placement(
 
 
 def show_placement(placement: str, **asked: Any) -> None:  # noqa: ANN401
-    """Place what the file describes and show the result; see `ask_placement`."""
-    with _advised():
+    """Place what the file describes and show the result; see `ask_placement`.
+
+    Warnings are shown as advice after it; printed, they would name files and lines of ours.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
         studied = ask_placement(placement, **asked)
         given = _given("placement", {"placement": placement, **asked})
         page.show(placed.studied(studied(), placed.of_a_report(**given)))
+    told = dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))
+    show(Card(f"note-{number}", "What to know", text, kind="health") for number, text in enumerate(told, start=1))
 
 
 def ask_scaling(query: str, rates: str, **asked: Any) -> Scenario:  # noqa: ANN401
@@ -222,13 +285,3 @@ def _given(report: str, values: Mapping[str, object]) -> dict[str, object]:
 def _require_named(path: str, lack: str, parameter: str) -> None:
     if not path:
         raise WorkbenchError(f"{lack}; set the parameter {parameter!r} to the path of its file.")
-
-
-@contextmanager
-def _advised() -> Iterator[None]:
-    """Show the warnings of what is done inside as advice after it; printed, they would name files and lines of ours."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        yield
-    told = dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))
-    show(Card(f"note-{number}", "What to know", text, kind="health") for number, text in enumerate(told, start=1))

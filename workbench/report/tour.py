@@ -8,12 +8,13 @@ import pyarrow.dataset as pads
 from IPython.display import Code, display
 
 from workbench import units
-from workbench.answers import placed
+from workbench.answers import page, placed
 from workbench.answers import planned as of_a_plan
 from workbench.capacity import CapacityPlan
 from workbench.errors import WorkbenchError
 from workbench.placement import read_placement_input
 from workbench.report._render import render
+from workbench.report.steps import asked_card
 from workbench.simulation import RateTrace
 from workbench.study import (
     Planned,
@@ -26,7 +27,6 @@ from workbench.study import (
     write_planned,
 )
 from workbench.views.cards import Card, Column, Table, error_card, show
-from workbench.views.study_cards import asked_card
 from workbench.views.widgets import ReplayPlayer
 from workbench.workload import Dataset
 
@@ -115,7 +115,7 @@ def place_planned(planned: Planned) -> list[Card]:
     write_planned(planned, PLANNED)
     workers = -(-largest.budget.slots // 4) + 1
     given = read_placement_input(PLANNED, workers=workers, slots=4, rate=largest.rate)
-    return placed.cards(study_placement(given, samples=20))
+    return page.cards(placed.studied(study_placement(given, samples=20)))
 
 
 def replay_planned(planned: Planned) -> ReplayPlayer:

@@ -7,6 +7,7 @@ once, and a table in a ``<details>`` element with a CSV link.
 import csv
 import io
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeVar, get_args
@@ -92,6 +93,11 @@ def facts_table(caption: str, facts: Mapping[str, Cell | bool]) -> Table:
 def times(factor: float, value: float | None) -> float | None:
     """Multiply a value that may be undefined."""
     return None if value is None else factor * value
+
+
+def finite(value: float) -> float | None:
+    """Return a number for a table, which has no infinite ones."""
+    return value if math.isfinite(value) else None
 
 
 def _fact(value: Cell | bool) -> str:

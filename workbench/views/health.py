@@ -22,11 +22,6 @@ class Check(NamedTuple):
     advice: str = ""  # what to do; empty if all is well
 
 
-def checks(measurement: Measurement) -> tuple[Check, ...]:
-    """Run every check; what was simulated has neither a machine that others use, nor batches and their source."""
-    return tuple(_made(measurement))
-
-
 def _check(question: str, fine: bool | None, well: str, seen: str, advice: str) -> Check:
     """Return what was seen, with advice unless it is fine; None: the measurement does not show it."""
     if fine is None:
@@ -34,7 +29,8 @@ def _check(question: str, fine: bool | None, well: str, seen: str, advice: str) 
     return Check(question, well) if fine else Check(question, seen, advice)
 
 
-def _made(measurement: Measurement) -> Iterator[Check]:
+def checks(measurement: Measurement) -> Iterator[Check]:
+    """Run every check; what was simulated has neither a machine that others use, nor batches and their source."""
     estimate, ran = measurement.estimate, measurement.ran
     if ran:
         yield _fixed_cost(measurement)

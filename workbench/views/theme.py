@@ -15,6 +15,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 import plotly.io as pio
+from plotly.subplots import make_subplots
 
 from workbench import units
 from workbench.escaping import for_plotly
@@ -86,10 +87,7 @@ def template() -> go.layout.Template:
                 "x": 0,
                 "xref": "container",
                 "xanchor": "left",
-                "y": 1,
-                "yref": "container",
-                "yanchor": "top",
-                "pad": {"t": 10, "l": 14},
+                "pad": {"l": 14},
                 "font": {"size": 16},
                 "automargin": False,
             },
@@ -236,11 +234,27 @@ def _scatter(drawn: go.Figure, what: str, names: Sequence[str], more: dict[str, 
     drawn.add_scatter(**given, **said, **{**more, what: look | more.get(what, {})})
 
 
+Measure = tuple[str, str, Sequence[Any], Sequence[str], float, Mapping[str, object]]
+"""A panel of bars: uid, title, values, words at their ends, the axis' end over the highest value, and its ticks."""
+
+
 def bars(drawn: go.Figure, uid: str, name: str, values: Sequence[Any], words: Sequence[str], **more: Any) -> None:  # noqa: ANN401
     """Add horizontal bars with text at their ends, one for each of the names `y`; `hover` as for `marks`."""
     more |= {"orientation": "h", "textposition": "outside", "cliponaxis": False, "showlegend": False}
     said = f"{more.pop('hover')}<extra></extra>"
     drawn.add_bar(uid=uid, name=name, x=values, text=words, hovertemplate=said, **more)
+
+
+def bar_panels(drawn: go.Figure, y: Iterable[str], measures: Sequence[Measure], gap: float, **more: Any) -> go.Figure:  # noqa: ANN401
+    """Add panels of horizontal bars next to each other, one for each of the `measures`; `more` as for `bars`."""
+    panels = make_subplots(cols=len(measures), shared_yaxes=True, horizontal_spacing=gap, figure=drawn)
+    names = list(map(plain, y))
+    for column, (uid, title, values, words, stretch, axis) in enumerate(measures, start=1):
+        bars(panels, uid, title, values, words, y=names, row=1, col=column, **more)
+        top = max((value for value in values if value is not None), default=0.0) or 1.0
+        panels.update_xaxes(title_text=title, range=[0, stretch * top], **axis, row=1, col=column)
+    panels.update_yaxes(autorange="reversed", ticks="", showgrid=False, type="category")
+    return panels.update_layout(bargap=0.35)
 
 
 def heat(drawn: go.Figure, uid: str, name: str, cells: Any, top: float, **more: Any) -> None:  # noqa: ANN401

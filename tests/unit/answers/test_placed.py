@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from figure_checks import trace
 
-from workbench.answers import placed
+from workbench.answers import page, placed
 from workbench.placement import (
     Comparison,
     MethodRow,
@@ -40,7 +40,8 @@ def cautions(study, **asked):
 
 def chosen(study):
     """The two cards of the plans to choose between, and the number of the plan that both mark."""
-    front, pareto = (next(card for card in placed.cards(study) if card.name == name) for name in ("front", "pareto"))
+    made = page.cards(placed.studied(study))
+    front, pareto = (next(card for card in made if card.name == name) for name in ("front", "pareto"))
     (number,) = trace(pareto.figure, "pareto-chosen").customdata
     lines = trace(front.figure, "vectors-chosen")
     assert list(lines.customdata[:3]) == [number] * 3

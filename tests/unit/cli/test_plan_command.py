@@ -14,12 +14,11 @@ from random import Random
 import pytest
 from simulated_study import SIMULATED
 
-from workbench import cli
+from workbench import cli, report
 from workbench.cli.console import BAD_INPUT, DONE, NOT_SUSTAINED
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.study import plans_path, read_study
-from workbench.views.study_cards import asked_card
+from workbench.study import plans_path
 
 STUDY = f"{SIMULATED}choice: edge\nmost_runs: {{runs}}\n"
 KILLS = 5
@@ -162,7 +161,8 @@ def test_rates_measured_elsewhere_are_planned(tmp_path, monkeypatch, capsys):
 
     first = planned()
     assert "trigger interval" not in str(first["plans"])
-    assert "from runs on 2 to 8 slots (measured elsewhere)?" in asked_card(read_study("theirs.yaml")).finding
+    report.ask("theirs.yaml")
+    assert "from runs on 2 to 8 slots (measured elsewhere)?" in capsys.readouterr().out
     assert [run["estimate"]["low"] for run in first["runs"]] == pytest.approx([1000, 3700, 1900], rel=0.002)
     assert all(one["testbed"].startswith("recorded, 3 measurements") for one in first["plans"])
     assert first["plans"][0]["budget"]["slots"] in {4, 5, 6}

@@ -6,14 +6,7 @@ be updated in place; ``layout.meta`` holds the finding and a text alternative.
 
 from workbench.views.figures.batch_times import batch_times, draw_batch_times, draw_head_room, outcome
 from workbench.views.figures.capacity import Curves, capacity, draw_capacity, draw_what_if
-from workbench.views.figures.cost_vectors import (
-    COST_NAMES,
-    CostVectors,
-    cost_vectors,
-    cost_words,
-    draw_cost_vectors,
-    draw_pareto,
-)
+from workbench.views.figures.cost_vectors import COST_NAMES, cost_vectors, cost_words, draw_cost_vectors, draw_pareto
 from workbench.views.figures.dataflow_graph import draw_dataflow_graph, observed_graph
 from workbench.views.figures.elastic import (
     best_paradigm,
@@ -24,8 +17,7 @@ from workbench.views.figures.elastic import (
     paradigms,
     shard_balance,
 )
-from workbench.views.figures.exploration import convergence, draw_acquisition, draw_convergence
-from workbench.views.figures.model_forms import draw_model_forms
+from workbench.views.figures.exploration import convergence, draw_acquisition, draw_convergence, draw_model_forms
 from workbench.views.figures.placement import (
     PlacementMap,
     draw_placement_map,
@@ -37,7 +29,7 @@ from workbench.views.figures.placement import (
 )
 from workbench.views.figures.probes import Probes, draw_bracket, draw_probes
 from workbench.views.figures.reproduced import draw_reproduced
-from workbench.views.figures.search_tree import choice_words, draw_search_tree, plan_at, search_tree
+from workbench.views.figures.search_tree import choice_words, draw_search_tree, search_tree
 from workbench.views.figures.slot_layout import (
     busiest_operator,
     draw_configured,

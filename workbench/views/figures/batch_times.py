@@ -75,8 +75,6 @@ def batch_times(query: str, budget: Budget, estimate: MstEstimate, load_curve: S
 def draw_batch_times(data: BatchTimes) -> go.Figure:
     """Draw the batches, the line, the interval and their crossing."""
     figure = theme.figure(data.finding, 460, "Points: batch time over records per batch, with the fitted line.")
-    if not data.batches:
-        return theme.not_enough(figure, "no batch was completed.")
     for verdict, sign in VERDICTS.items():
         chosen = [batch for batch, given in data.batches if given == verdict]
         x, y = [batch.records for batch in chosen], [batch.duration_s for batch in chosen]

@@ -31,7 +31,6 @@ _CLOSE = 0.08  # of the height: at a smaller distance, the texts of two targets 
 _SYMBOLS = ("circle", "square", "triangle-up", "star", "hexagon")
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
-Lines = tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]
 Properties = dict[str, object]
 
 
@@ -53,7 +52,7 @@ class Capacity:
     finding: str
     curves: tuple[Curve, ...]
     runs: tuple[tuple[int, int, float, bool], ...]  # memory MB, slots, records/s, fitted
-    targets: tuple[tuple[int, float, int], ...]  # slots, records/s, memory MB
+    targets: tuple[tuple[int, float], ...]  # slots, records/s
     most_measured: int
     memory_curves: tuple[Curve, ...] = ()  # where more than one memory was measured
     origin: str = "measured"  # what the runs are
@@ -67,7 +66,7 @@ class Capacity:
     def far(self) -> bool:
         """Whether a target is so far beyond the runs that only logarithmic axes show both."""
         positive = all(min(curve.low) > 0 for curve in self.curves)
-        return positive and max((slots for slots, _, _ in self.targets), default=0) > _FAR * self.most_measured
+        return positive and max((slots for slots, _ in self.targets), default=0) > _FAR * self.most_measured
 
 
 def capacity(exploration: Exploration, plans: Sequence[CapacityPlan]) -> Capacity:
@@ -75,7 +74,7 @@ def capacity(exploration: Exploration, plans: Sequence[CapacityPlan]) -> Capacit
     measured = sorted({run.budget.profile.memory_mb for run in exploration.runs})
     memories = sorted({plan.budget.profile.memory_mb for plan in plans}) or measured
     runs = measured_runs(exploration)
-    targets = tuple((plan.budget.slots, plan.rate, plan.budget.profile.memory_mb) for plan in plans)
+    targets = tuple((plan.budget.slots, plan.rate) for plan in plans)
     query = exploration.runs[0].query
     if plans:
         largest = max(plans, key=lambda plan: plan.rate)
@@ -92,8 +91,7 @@ def capacity(exploration: Exploration, plans: Sequence[CapacityPlan]) -> Capacit
     grid = np.geomspace(float(model.memory_[0]), float(model.memory_[-1]), _POINTS // 2)
     measured = [int(slots) for slots in model.slots_]
     across = sorted({measured[0], measured[len(measured) // 2], measured[-1]})
-    curves = [Curve(one, tuple(grid.tolist()), *_predicted(model, grid, _FINE, slots=one)) for one in across]
-    return replace(found, memory_curves=tuple(curves))
+    return replace(found, memory_curves=tuple(_predicted(model, grid, _FINE, slots=one) for one in across))
 
 
 def origin_of(exploration: Exploration) -> str:
@@ -114,7 +112,7 @@ def measured_runs(exploration: Exploration) -> tuple[tuple[int, int, float, bool
 def capacity_of(
     model: Model,
     runs: Sequence[tuple[int, int, float, bool]],
-    targets: Sequence[tuple[int, float, int]],
+    targets: Sequence[tuple[int, float]],
     memories: Sequence[int],
     finding: str,
     *,
@@ -128,12 +126,12 @@ def capacity_of(
     and finding.
     """
     most = int(model.slots_[-1])
-    last = max([most, reach, *(slots for slots, _, _ in targets)]) * _ROOM
+    last = max([most, reach, *(slots for slots, _ in targets)]) * _ROOM
     grid = np.linspace(float(model.slots_[0]), last, _POINTS)
     if last / _ROOM > _FAR * most:  # in equal ratios, or a logarithmic axis would show one straight line
         grid = np.unique(np.geomspace(float(model.slots_[0]), math.ceil(last), _POINTS).round())
-    curves = [Curve(one, tuple(grid.tolist()), *_predicted(model, grid, knots, memory=one)) for one in memories]
-    return Capacity(finding, tuple(curves), tuple(runs), tuple(targets), most, origin=origin)
+    curves = tuple(_predicted(model, grid, knots, memory=one) for one in memories)
+    return Capacity(finding, curves, tuple(runs), tuple(targets), most, origin=origin)
 
 
 def draw_capacity(data: Capacity) -> go.Figure:
@@ -143,8 +141,6 @@ def draw_capacity(data: Capacity) -> go.Figure:
     """
     shows = "Capacity over slots: measured points, model with its interval, targets; and over memory."
     figure = theme.figure(data.finding, 470, shows)
-    if not data.curves:
-        return theme.not_enough(figure, "no model was fitted.")
     two = bool(data.memory_curves)
     traces: list[Properties] = []
     for number, curve in enumerate(data.curves):
@@ -180,10 +176,11 @@ def _far_ends(data: Capacity) -> tuple[float, float]:
     return 0.85 * data.curves[0].at[0], data.last * _FAR_ROOM / _ROOM
 
 
-def _predicted(model: Model, grid: np.ndarray, knots: int, *, memory: float = 0.0, slots: float = 0.0) -> Lines:
-    """Prediction and ends of the interval, records/s, over slots at a memory or over memories at a number of slots."""
+def _predicted(model: Model, grid: np.ndarray, knots: int, *, memory: int = 0, slots: int = 0) -> Curve:
+    """Predict the curve over slots at a memory, or over memories at a number of slots."""
     at = np.geomspace(grid[0], grid[-1], knots)
-    fixed = np.full_like(at, memory or slots)
+    of = memory or slots
+    fixed = np.full_like(at, of)
     points = np.column_stack([fixed, at] if memory else [at, fixed])
     lines = [model.predict(points), *model.interval(points, LEVEL)]
     where, asked = np.log(at), np.log(grid)
@@ -191,8 +188,7 @@ def _predicted(model: Model, grid: np.ndarray, knots: int, *, memory: float = 0.
         found = [np.exp(PchipInterpolator(where, np.log(line))(asked)) for line in lines]
     else:  # a straight line may begin below 0
         found = [PchipInterpolator(where, line)(asked) for line in lines]
-    rate, low, high = (tuple(line.tolist()) for line in found)
-    return rate, low, high
+    return Curve(of, *(tuple(line.tolist()) for line in (grid, *found)))
 
 
 def _curve(uid: str, label: str, number: int, curve: Curve, axis: str) -> list[Properties]:
@@ -241,16 +237,16 @@ def _runs(data: Capacity, axis: str, memory: int | None) -> Properties:
 
 
 def _targets(data: Capacity) -> Properties:
-    highest = {slots: rate for slots, rate, _ in sorted(data.targets, key=lambda one: one[1])}
+    highest = dict(sorted(data.targets, key=lambda one: one[1]))
     return {
         "type": "scatter",
         "uid": "capacity-targets",
         "name": "planned for a target",
-        "x": [slots for slots, _, _ in data.targets],
-        "y": [rate for _, rate, _ in data.targets],
-        "text": ["" if rate < highest[slots] else units.some(slots, "slot") for slots, rate, _ in data.targets],
+        "x": [slots for slots, _ in data.targets],
+        "y": [rate for _, rate in data.targets],
+        "text": ["" if rate < highest[slots] else units.some(slots, "slot") for slots, rate in data.targets],
         "mode": "markers+text",
-        "textposition": [_text_position(data, slots, rate) for slots, rate, _ in data.targets],
+        "textposition": [_text_position(data, slots, rate) for slots, rate in data.targets],
         "marker": {"color": theme.VERMILLION, "symbol": "diamond", "size": 12},
         "hovertemplate": "%{y:.4~s} records/s: %{x:,} slots<extra></extra>",
         "cliponaxis": False,
@@ -295,7 +291,7 @@ def _up(data: Capacity, rate: float) -> float:
 
 def _rates(data: Capacity) -> tuple[float, float]:
     """Lowest and highest rate drawn, records/s."""
-    rates = [rate for curve in data.curves for rate in (*curve.low, *curve.high)] + [one for _, one, _ in data.targets]
+    rates = [rate for curve in data.curves for rate in (*curve.low, *curve.high)] + [one for _, one in data.targets]
     return min(one for one in rates if one > 0), max(rates)  # tasks that fill the driver leave no rate
 
 
@@ -318,7 +314,7 @@ def _marks(data: Capacity) -> tuple[list[Properties], list[Properties]]:
     lowest = min(max(curve.rate[0], 1.0) for curve in data.curves)
     close = _CLOSE * (noted(highest) - (noted(lowest) if data.far else 0.0))
     before, was_left, was_below = -math.inf, False, True
-    for rate, slots in sorted({rate: slots for slots, rate, _ in data.targets}.items()):
+    for rate, slots in sorted({rate: slots for slots, rate in data.targets}.items()):
         line = {"color": theme.VERMILLION, "width": 1, "dash": "dash"}
         shapes.append({"type": "line", "xref": "x domain", "x0": 0, "x1": 1, "y0": rate, "y1": rate, "line": line})
         left = _across(data, slots) > 0.5  # on the side without the curve and the text of its mark
@@ -351,7 +347,7 @@ class Curves:
             origin = origin_of(self.exploration) + " on other cores" * plan.on_other_cores
             found = capacity_of(model, runs, (), [memory], "", reach=room, origin=origin)
             self.kept[key] = replace(found, curves=tuple(_times(curve, gain) for curve in found.curves))
-        return replace(self.kept[key], targets=((plan.budget.slots, plan.rate, memory),), finding=finding)
+        return replace(self.kept[key], targets=((plan.budget.slots, plan.rate),), finding=finding)
 
 
 def _times(curve: Curve, gain: IntervalSpeedup) -> Curve:

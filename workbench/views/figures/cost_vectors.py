@@ -35,7 +35,7 @@ class CostVectors:
 def cost_vectors(
     plans: Sequence[Plan],
     *,
-    chosen: int | None = 0,
+    chosen: int = 0,
     thresholds: CostVector | None = None,
     axes: tuple[str, str] | None = None,
 ) -> CostVectors:
@@ -44,7 +44,6 @@ def cost_vectors(
     if not plans:
         none = "No plan meets the thresholds"
         return CostVectors(none, (), frozenset(), None, thresholds, axes or ("cpu", "net"), none)
-    chosen = 0 if chosen is None or not 0 <= chosen < len(plans) else chosen
     costs = [tuple(plan.cost) for plan in plans]
     front = _front(costs)
     kept = sorted({*front, chosen, *range(0, len(plans), -(-len(plans) // _SHOWN))})

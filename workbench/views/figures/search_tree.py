@@ -1,11 +1,11 @@
 """The tree of the CAPS search: what it tried, what it pruned and why, and the way to the chosen plan (CAPSys, Fig. 4).
 
 Layers are operators, levels in them workers. A large tree is folded: open stay the way to the chosen plan, then other
-plans near its end, in half of the rows, then the rest, the shallow parts first.
+plans near its end, then the rest, the shallow parts first.
 """
 
 from collections import Counter, deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Literal
@@ -14,14 +14,14 @@ import numpy as np
 import plotly.graph_objects as go
 
 from workbench import units
-from workbench.placement import Plan, SearchNode, preference
+from workbench.placement import Plan, SearchNode
 from workbench.views import theme
 from workbench.views.theme import Sign
 
 Kind = Literal["choice", "plan", "chosen", "folded", "cpu", "io", "net", "duplicate", "no room"]
 THRESHOLDS: tuple[Kind, ...] = ("cpu", "io", "net")
 
-ROWS = 56
+_ROWS, _NEAR = 16, 20  # of the tree, so that the map above it stays in sight; more are unfolded by hand
 _REASONS = 4
 
 
@@ -29,11 +29,10 @@ _REASONS = 4
 class TreeNode:
     """One mark of the figure: a choice, a plan, a folded subtree, or all siblings pruned for one kind of reason."""
 
-    key: str  # positions among the siblings from the root, joined by dots; identifies an opened or clicked node
+    step: int  # of the search, the root being 0; identifies an opened or clicked node
     parent: int | None  # its parent's index among the nodes; None for the root
     level: int  # choices from the root
     row: float  # row from the top
-    order: int  # step of the search, the root being 0
     kind: Kind
     label: str  # a few characters next to the mark
     text: str  # its hover text
@@ -51,48 +50,29 @@ class SearchTree:
     rows: int  # rows that the tree takes
     trail: tuple[tuple[str, int], ...]
 
-    @property
-    def steps(self) -> int:
-        """Choices of the whole search, pruned ones included: how far a replay can go."""
-        return len(self.trail) - 1
-
 
 def search_tree(
-    root: SearchNode,
-    *,
-    chosen: Plan | None = None,
-    rows: int = ROWS,
-    near: int | None = None,
-    opened: Collection[str] = (),
+    root: SearchNode, chosen: Plan | None = None, *, rows: int = _ROWS, opened: Collection[int] = ()
 ) -> SearchTree:
-    """Lay the tree of `trace_search` out, and mark the path to a plan, the best one in it if none is `chosen`.
+    """Lay the tree of `trace_search` out, and mark the path to the plan `chosen`.
 
-    Beyond about `rows`, all but the nodes `opened` is folded; plans `near` the chosen one take half, or that many.
+    Beyond about `rows`, all but the nodes `opened`, by step, and plans near the chosen one is folded.
     """
-    numbered = _Numbered(root)
-    met = [(key, node.plan) for key, node in numbered.nodes.items() if node.plan is not None]
-    if chosen is not None:
-        goal = next((key for key, plan in met if np.array_equal(plan.counts, chosen.counts)), None)
-    else:
-        goal = min(met, key=lambda pair: preference(pair[1]), default=(None, None))[0]
-    path = set(_prefixes(goal)) if goal is not None else {""}
-    wanted = {prefix for key in opened for prefix in _prefixes(key) if prefix in numbered.nodes}
-    open_keys = _open(numbered, path, rows, rows // 2 if near is None else near) | wanted
-    nodes, lines, places = _laid_out(numbered, open_keys, path, goal)
-    pruned = Counter(_reason(node.pruned) for node in numbered.nodes.values() if node.pruned is not None)
-    layers, workers = _levels(numbered, max(node.level for node in nodes))
-    finding = _finding(numbered, len(met), pruned, numbered.nodes[goal].plan if goal is not None else None)
+    tree = _Numbered(root)
+    met = {step: node.plan for step, node in enumerate(tree.nodes) if node.plan is not None}
+    counts = () if chosen is None else chosen.counts
+    goal = next((step for step, plan in met.items() if np.array_equal(plan.counts, counts)), None)
+    path = set(tree.way(goal or 0))
+    wanted = {one for step in opened for one in tree.way(step)}
+    nodes, lines, places = _laid_out(tree, _open(tree, path, rows) | wanted, path, goal)
+    pruned = Counter(_reason(node.pruned) for node in tree.nodes if node.pruned is not None)
+    layers, workers = _levels(tree, max(node.level for node in nodes))
+    finding = _finding(tree, len(met), pruned, None if goal is None else met[goal])
     trail = []
-    for key, node in numbered.nodes.items():  # folded choices are shown by the mark of their branch
-        place = places.setdefault(key, places.get(key.rpartition(".")[0], 0))
+    for step, node in enumerate(tree.nodes):  # folded choices are shown by the mark of their branch
+        place = places.setdefault(step, places[tree.parents.get(step, 0)])
         trail.append((choice_words(node), place))
     return SearchTree(finding, nodes, layers, workers, lines, tuple(trail))
-
-
-def plan_at(root: SearchNode, key: str) -> Plan | None:
-    """Return the plan at the end of a branch, by the node's key; None if there is none."""
-    node = _Numbered(root).nodes.get(key)
-    return None if node is None else node.plan
 
 
 def choice_words(node: SearchNode) -> str:
@@ -105,91 +85,84 @@ def choice_words(node: SearchNode) -> str:
 
 
 class _Numbered:
-    """All nodes by key, in the order of the search."""
+    """All nodes by step of the search, with the steps of their children and their parent."""
 
     def __init__(self, root: SearchNode) -> None:
-        self.nodes: dict[str, SearchNode] = {}
-        self._visit(root, "")
-        self.order = {key: number for number, key in enumerate(self.nodes)}
+        self.nodes = list(root.walk())
+        steps = {id(node): step for step, node in enumerate(self.nodes)}
+        self.children = [[steps[id(child)] for child in node.children] for node in self.nodes]
+        self.parents = {child: step for step, children in enumerate(self.children) for child in children}
 
-    def _visit(self, node: SearchNode, key: str) -> None:
-        self.nodes[key] = node
-        for child_key, child in self.children(key):
-            self._visit(child, child_key)
+    def way(self, step: int) -> list[int]:
+        """Return the steps from the root to a node."""
+        return [*(self.way(self.parents[step]) if step else ()), step]
 
-    def children(self, key: str) -> Iterator[tuple[str, SearchNode]]:
-        prefix = f"{key}." if key else ""
-        return ((f"{prefix}{place}", child) for place, child in enumerate(self.nodes[key].children))
-
-    def marks(self, key: str) -> list[list[str]]:
-        """Return the keys of the children as drawn: one by one, but those pruned for one kind of reason together."""
-        marks: dict[str, list[str]] = {}
-        for child_key, child in self.children(key):
-            marks.setdefault(child_key if child.pruned is None else _reason(child.pruned), []).append(child_key)
+    def marks(self, step: int) -> list[list[int]]:
+        """Return the children as drawn: one by one, but those pruned for one kind of reason together."""
+        marks: dict[int | str, list[int]] = {}
+        for child in self.children[step]:
+            pruned = self.nodes[child].pruned
+            marks.setdefault(child if pruned is None else _reason(pruned), []).append(child)
         return list(marks.values())
 
-    def below(self, key: str) -> list[str]:
-        """Return the keys of the node and of its descendants."""
-        return [key, *(one for child, _ in self.children(key) for one in self.below(child))]
+    def below(self, step: int) -> range:
+        """Return the steps of the node and of its descendants."""
+        return range(step, step + sum(1 for _ in self.nodes[step].walk()))
 
-    def lines(self, keys: Collection[str]) -> int:
+    def lines(self, steps: Collection[int]) -> int:
         """Return the rows that a tree grows by when these nodes are opened."""
-        return sum(max(0, len(self.marks(key)) - 1) for key in keys)
+        return sum(max(0, len(self.marks(step)) - 1) for step in steps)
 
 
-def _prefixes(key: str) -> list[str]:
-    parts = key.split(".") if key else []
-    return [".".join(parts[:length]) for length in range(len(parts) + 1)]
-
-
-def _open(numbered: _Numbered, path: Collection[str], rows: int, near: int) -> set[str]:
-    """Return the keys of the nodes to open: those of the `path`, and others, the shallow first, while rows last."""
-    opened = {*path, *_branches_off(numbered, path, near)}
-    taken = 1 + numbered.lines(opened)
-    waiting = deque([""])
+def _open(tree: _Numbered, path: Collection[int], rows: int) -> set[int]:
+    """Return the nodes to open: those of the `path`, and others, the shallow first, while rows last."""
+    opened = {*path, *_branches_off(tree, path)}
+    taken = 1 + tree.lines(opened)
+    waiting = deque([0])
     while waiting:
-        key = waiting.popleft()
-        if key not in opened:
-            more = numbered.lines([key])
+        step = waiting.popleft()
+        if step not in opened:
+            more = tree.lines([step])
             if taken + more > rows:
                 continue
-            opened.add(key)
+            opened.add(step)
             taken += more
-        waiting += [child for child, node in numbered.children(key) if node.children]
+        waiting += [child for child in tree.children[step] if tree.children[child]]
     return opened
 
 
-def _branches_off(numbered: _Numbered, path: Collection[str], rows: int) -> set[str]:
-    """Return the keys of branches with plans off the path to the chosen plan, the last ones first, while rows last."""
-    found: set[str] = set()
-    taken = 1 + numbered.lines(path)
-    for key in sorted(path, key=len, reverse=True):
-        for child, _ in numbered.children(key):
-            below = {one: numbered.nodes[one] for one in numbered.below(child)}
-            if child in path or not any(node.plan is not None for node in below.values()):
+def _branches_off(tree: _Numbered, path: Collection[int]) -> set[int]:
+    """Return the branches with plans off the path to the chosen plan, the last ones first, while rows last."""
+    found: set[int] = set()
+    taken = 1 + tree.lines(path)
+    for step in sorted(path, reverse=True):
+        for child in tree.children[step]:
+            below = tree.below(child)
+            if child in path or not any(tree.nodes[one].plan is not None for one in below):
                 continue
-            branch = [one for one, node in below.items() if node.children]
-            more = numbered.lines(branch)
-            if taken + more <= rows:
+            branch = [one for one in below if tree.children[one]]
+            more = tree.lines(branch)
+            if taken + more <= _NEAR:
                 found.update(branch)
                 taken += more
     return found
 
 
 def _laid_out(
-    numbered: _Numbered, opened: Collection[str], path: Collection[str], goal: str | None
-) -> tuple[tuple[TreeNode, ...], int, dict[str, int]]:
+    tree: _Numbered, opened: Collection[int], path: Collection[int], goal: int | None
+) -> tuple[tuple[TreeNode, ...], int, dict[int, int]]:
     """Assign every mark a level and a row, parents amid their children; also return the rows, and each node's mark."""
     made: list[TreeNode] = []
-    places: dict[str, int] = {}
+    places: dict[int, int] = {}
     line = 0
 
-    def place(keys: list[str], parent: int | None, level: int) -> float:
+    def place(steps: list[int], parent: int | None, level: int) -> float:
         nonlocal line
-        key, mine = keys[0], len(made)
-        places.update(dict.fromkeys(keys, mine))
-        made.append(_mark(numbered, keys, parent, level, key in opened, key in path, key == goal))
-        rows = [place(mark, mine, level + 1) for mark in numbered.marks(key)] if key in opened else []
+        step, mine = steps[0], len(made)
+        places.update(dict.fromkeys(steps, mine))
+        kind, label, text = _mark(tree, steps, step in opened, step == goal)
+        made.append(TreeNode(step, parent, level, 0.0, kind, label, text, step in path))
+        rows = [place(mark, mine, level + 1) for mark in tree.marks(step)] if step in opened else []
         if rows:
             row = (rows[0] + rows[-1]) / 2
         else:
@@ -197,34 +170,29 @@ def _laid_out(
         made[mine] = replace(made[mine], row=row)
         return row
 
-    place([""], None, 0)
+    place([0], None, 0)
     return tuple(made), line, places
 
 
-def _mark(  # noqa: PLR0917 - one node and what was determined about it
-    numbered: _Numbered, keys: list[str], parent: int | None, level: int, is_open: bool, path: bool, goal: bool
-) -> TreeNode:
-    node, order = numbered.nodes[keys[0]], numbered.order[keys[0]]
-    what = choice_words(node)
-    label = "" if node.count is None else str(node.count)
-    kind: Kind = "choice"
+def _mark(tree: _Numbered, steps: list[int], is_open: bool, goal: bool) -> tuple[Kind, str, str]:
+    """Return the kind of a mark, its label and its hover text."""
+    node = tree.nodes[steps[0]]
+    what, label = choice_words(node), "" if node.count is None else str(node.count)
     if node.pruned is not None:
-        kind = _reason(node.pruned)
-        label = f"x{len(keys)}" if len(keys) > 1 else ""
-        reasons = [f"{choice_words(numbered.nodes[key])}: {numbered.nodes[key].pruned}" for key in keys]
+        reasons = [f"{choice_words(tree.nodes[step])}: {tree.nodes[step].pruned}" for step in steps]
         rest = [f"and {len(reasons) - _REASONS} more"] if len(reasons) > _REASONS else []
-        what = "pruned: " + "\n".join(reasons[:_REASONS] + rest)
-    elif node.plan is not None:
-        kind = "chosen" if goal else "plan"
+        label = f"x{len(steps)}" if len(steps) > 1 else ""
+        return _reason(node.pruned), label, "pruned: " + "\n".join(reasons[:_REASONS] + rest)
+    if node.plan is not None:
         cost = node.plan.cost
-        label = units.number(cost.worst, digits=2) if goal else ""
-        what = f"{what}\na plan: cpu {cost.cpu:.3f}, io {cost.io:.3f}, net {cost.net:.3f}"
-    elif node.children and not is_open:
-        below = numbered.below(keys[0])[1:]
-        kind, label = "folded", f"{label} +{len(below)}"
-        plans = sum(numbered.nodes[one].plan is not None for one in below)
-        what = f"{what}\nfolded: {units.some(len(below), 'node')}, {units.some(plans, 'plan')}"
-    return TreeNode(keys[0], parent, level, 0.0, order, kind, label, what, path)
+        said = f"{what}\na plan: cpu {cost.cpu:.3f}, io {cost.io:.3f}, net {cost.net:.3f}"
+        return ("chosen", units.number(cost.worst, digits=2), said) if goal else ("plan", "", said)
+    if node.children and not is_open:
+        below = tree.below(steps[0])[1:]
+        plans = sum(tree.nodes[one].plan is not None for one in below)
+        said = f"{what}\nfolded: {units.some(len(below), 'node')}, {units.some(plans, 'plan')}"
+        return "folded", f"{label} +{len(below)}", said
+    return "choice", label, what
 
 
 def _reason(pruned: str | None) -> Kind:
@@ -232,11 +200,11 @@ def _reason(pruned: str | None) -> Kind:
     return next((kind for kind in known if (pruned or "").startswith(kind)), "no room")
 
 
-def _levels(numbered: _Numbered, deepest: int) -> tuple[tuple[tuple[str, int, int], ...], tuple[int, ...]]:
+def _levels(tree: _Numbered, deepest: int) -> tuple[tuple[tuple[str, int, int], ...], tuple[int, ...]]:
     """Name the operator and worker of each level that is shown; all nodes of a level share them."""
     names: dict[int, tuple[str, int]] = {}
-    for key, node in numbered.nodes.items():
-        level = len(_prefixes(key)) - 1
+    for step, node in enumerate(tree.nodes):
+        level = len(tree.way(step)) - 1
         if node.operator is not None and 0 < level <= deepest and (level not in names or node.worker is not None):
             names[level] = (node.operator, node.worker or 0)
     levels = sorted(names)
@@ -244,11 +212,9 @@ def _levels(numbered: _Numbered, deepest: int) -> tuple[tuple[tuple[str, int, in
     return tuple((operator, own[0], own[-1]) for operator, own in grouped), tuple(names[level][1] for level in levels)
 
 
-def _finding(numbered: _Numbered, plans: int, pruned: Mapping[Kind, int], chosen: Plan | None) -> str:
-    nodes = len(numbered.nodes) - 1 - sum(pruned.values())
+def _finding(tree: _Numbered, plans: int, pruned: Mapping[Kind, int], chosen: Plan | None) -> str:
+    nodes = len(tree.nodes) - 1 - sum(pruned.values())
     limits = sum(pruned.get(kind, 0) for kind in THRESHOLDS)
-    if len(numbered.nodes) == 1:
-        return "The search made no choice"
     if not plans:
         return f"No plan meets the thresholds: the search ends after {units.some(nodes, 'node')}"
     met = f"The search meets {units.some(plans, 'plan')} in {units.some(nodes, 'node')}"
@@ -269,26 +235,24 @@ SIGNS: Mapping[Kind, Sign] = {
     "no room": Sign(theme.GREY, "triangle-down-open", "pruned for lack of room"),
 }
 
-_LINE, _MOST_HEIGHT, _MARGINS, _NAMES = 16, 1000, 190, 20  # pixels
+_LINE, _MOST_HEIGHT, _MARGINS, _NAMES = 12, 1000, 190, 20  # pixels
 _WIDTH, _LETTER = 860, 7.0  # pixels of a plot on a page, and of a letter
 _LEAST_LABELLED = 12  # pixels of a row; labels overlap in a lower one
 _COLUMNS = 26  # with more levels, labels overlap
 
 
-def draw_search_tree(data: SearchTree, step: int | None = None, *, line: int = _LINE) -> go.Figure:
-    """Draw the tree from left to right, each row `line` pixels high as far as the height allows.
+def draw_search_tree(data: SearchTree, step: int | None = None) -> go.Figure:
+    """Draw the tree from left to right, its rows lower where the height does not suffice.
 
     At a `step` of the search later nodes are pale, and the mark that shows the present one is ringed.
     """
-    height = min(_MOST_HEIGHT, _MARGINS + line * (data.rows + 2))
-    seen = [node for node in data.nodes if step is None or node.order <= step]
+    height = min(_MOST_HEIGHT, _MARGINS + _LINE * (data.rows + 2))
+    seen = [node for node in data.nodes if step is None or node.step <= step]
     chosen, place = (data.finding, None) if step is None else data.trail[step]
-    title = chosen if step is None else f"Step {step} of {data.steps}: {chosen}"
+    title = chosen if step is None else f"Step {step} of {len(data.trail) - 1}: {chosen}"
     present = [] if place is None else [data.nodes[place]]
     shows = "Tree of the search from left to right: operators as bands, workers as columns."
     figure = theme.figure(title, height, shows)
-    if len(data.nodes) <= 1:
-        return theme.not_enough(figure, "the search made no choice.")
     room = (height - _MARGINS) / (data.rows + 2)
     levels = len(data.workers)
     labelled = room >= _LEAST_LABELLED and levels <= _COLUMNS
@@ -301,7 +265,7 @@ def draw_search_tree(data: SearchTree, step: int | None = None, *, line: int = _
     for kind, sign in SIGNS.items():
         nodes = [node for node in seen if node.kind == kind]
         _marks(figure, f"tree-{kind.replace(' ', '-')}", sign, nodes, size=size, labelled=labelled)
-    later = [node for node in data.nodes if step is not None and node.order > step]
+    later = [node for node in data.nodes if step is not None and node.step > step]
     _marks(figure, "tree-later", Sign("#DDDDDD", "circle", "not reached yet"), later, size=size / 2, labelled=False)
     here = Sign(theme.BLACK, "circle-open", "the search is here")
     _marks(figure, "tree-present", here, present, size=size + 8, labelled=False)
@@ -319,7 +283,7 @@ def _marks(figure: go.Figure, uid: str, sign: Sign, nodes: list[TreeNode], *, si
     inside = sign.symbol == "circle"
     x, y = [node.level for node in nodes], [node.row for node in nodes]
     said = [theme.plain(node.text).replace("\n", "<br>") for node in nodes]
-    told = {"customdata": [node.key for node in nodes], "hovertext": said, "hover": "%{hovertext}"}
+    told = {"customdata": [node.step for node in nodes], "hovertext": said, "hover": "%{hovertext}"}
     font = {"size": 10 if inside else 11, "color": "white" if inside else theme.GREY}
     words = {"textposition": "middle center" if inside else "middle right", "textfont": font}
     mode, text = ("markers+text", [node.label for node in nodes]) if labelled else ("markers", None)

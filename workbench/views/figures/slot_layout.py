@@ -1,10 +1,8 @@
 """How slots are used: by operators at the maximum rate, by those of a plan, or by the stages of a micro-batch."""
 
 import math
-from collections.abc import Sequence
 
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from workbench import units
 from workbench.capacity import Allocation, BatchLayout
@@ -41,28 +39,20 @@ def draw_operators(observation: Observation, finding: str) -> go.Figure:
     own, elapsed = _own(observation), observation.elapsed_s
     shows = "Bars per operator: busyness, true processing rate, CPU used."
     figure = theme.figure(finding, 170 + 42 * len(own), shows)
-    if not own:
-        return theme.not_enough(figure, "no operator was observed.")
-    panels = make_subplots(cols=3, shared_yaxes=True, horizontal_spacing=0.045, figure=figure)
     rates = [metrics.true_processing_rate for metrics in own]
     words = ["no records" if rate is None else units.scaled(rate, "") for rate in rates]
     busy = [100 * metrics.busyness for metrics in own]
     cores = [metrics.cpu_s / elapsed if elapsed > 0 else 0.0 for metrics in own]  # CPU seconds per second
-    columns: tuple[tuple[str, str, Sequence[float | None], list[str]], ...] = (
-        ("Busyness of its tasks (%)", ".3~f", busy, [units.share(metrics.busyness) for metrics in own]),
-        ("True rate (records/s per task)", "~s", rates, words),
-        ("CPU used (cores)", ".3~f", cores, [units.number(one, 2) for one in cores]),
+    shares, used = [units.share(metrics.busyness) for metrics in own], [units.number(one, 2) for one in cores]
+    plain, short = {"tickformat": ".3~f", "nticks": 5}, {"tickformat": "~s", "nticks": 5}
+    measures: tuple[theme.Measure, ...] = (
+        ("operators-1", "Busyness of its tasks (%)", busy, shares, 1.28, plain),
+        ("operators-2", "True rate (records/s per task)", rates, words, 1.28, short),
+        ("operators-3", "CPU used (cores)", cores, used, 1.28, plain),
     )
-    labels = [theme.plain(f"{metrics.operator} ({units.some(metrics.tasks, 'task')})") for metrics in own]
-    for column, (title, ticks, values, texts) in enumerate(columns, start=1):
-        look = {"marker": {"color": theme.BLUE}, "hover": "%{y}: %{x:.4~s}", "row": 1, "col": column}
-        theme.bars(panels, f"operators-{column}", title, values, texts, y=labels, **look)
-        top = max((value for value in values if value is not None), default=1.0) or 1.0
-        axis = {"title_text": title, "range": [0, 1.28 * top], "tickformat": ticks, "nticks": 5}
-        panels.update_xaxes(**axis, row=1, col=column)
-    panels.update_yaxes(autorange="reversed", ticks="", showgrid=False)
-    panels.update_layout(bargap=0.35, margin_t=50)
-    return panels
+    labels = [f"{metrics.operator} ({units.some(metrics.tasks, 'task')})" for metrics in own]
+    look = {"marker": {"color": theme.BLUE}, "hover": "%{y}: %{x:.4~s}"}
+    return theme.bar_panels(figure, labels, measures, 0.045, **look).update_layout(margin_t=50)
 
 
 _CUT = 2.0  # multiple of the source rate at which longer bars are cut
@@ -88,34 +78,22 @@ def draw_slot_shares(allocation: Allocation, finding: str) -> go.Figure:
     tasks = allocation.tasks
     shows = "Bars per operator: tasks, and the source rate that they sustain."
     figure = theme.figure(finding, 180 + 34 * len(tasks), shows)
-    if not tasks:
-        return theme.not_enough(figure, "no slots were assigned to operators.")
     rate = None if allocation.bottleneck is None else allocation.source_rate
     capacities = [allocation.capacities.get(name, math.inf) for name in tasks]
     most = _CUT * rate if rate else max(filter(math.isfinite, capacities), default=1.0)
     total = sum(tasks.values())
-    panels = make_subplots(cols=2, shared_yaxes=True, horizontal_spacing=0.05, figure=figure)
-    names = [theme.plain(name) for name in tasks]
-    counts = list(tasks.values())
-    columns: tuple[tuple[str, str, Sequence[float], list[str]], ...] = (
-        ("shares-tasks", "Slots (tasks at once)", counts, [f"{n} ({units.share(n / total)})" for n in counts]),
-        (
-            "shares-capacities",
-            "Sustains (source records/s;<br>long bars are cut)",
-            [min(value, most) for value in capacities],
-            ["any rate" if value == math.inf else units.scaled(value, "") for value in capacities],
-        ),
+    counts, cut = list(tasks.values()), [min(value, most) for value in capacities]
+    parts = [f"{n} ({units.share(n / total)})" for n in counts]
+    words = ["any rate" if value == math.inf else units.scaled(value, "") for value in capacities]
+    title, ticks = "Sustains (source records/s;<br>long bars are cut)", {"tickformat": "~s", "nticks": 5}
+    measures: tuple[theme.Measure, ...] = (
+        ("shares-tasks", "Slots (tasks at once)", counts, parts, 1.5, theme.whole_ticks(0, 1.5 * max(counts))),
+        ("shares-capacities", title, cut, words, 1.5, ticks),
     )
-    for column, (uid, title, values, texts) in enumerate(columns, start=1):
-        look = {"marker": {"color": theme.BLUE}, "hover": "%{y}: %{text}", "row": 1, "col": column}
-        theme.bars(panels, uid, title, values, texts, y=names, **look)
-        top = max(values) or 1.0
-        ticks = {"tickformat": "~s", "nticks": 5} if column > 1 else theme.whole_ticks(0, 1.5 * top)
-        panels.update_xaxes(title_text=title, range=[0, 1.5 * top], **ticks, row=1, col=column)
+    look = {"marker": {"color": theme.BLUE}, "hover": "%{y}: %{text}"}
+    panels = theme.bar_panels(figure, tasks, measures, 0.05, **look)
     if rate is not None:
         panels.add_vline(x=rate, line={"color": theme.BLACK, "width": 1, "dash": "dash"}, row=1, col=2)
-    panels.update_yaxes(autorange="reversed", ticks="", showgrid=False, type="category")
-    panels.update_layout(bargap=0.35)
     return theme.room_for_legend(panels)
 
 
@@ -138,8 +116,6 @@ def draw_stage_layout(layout: BatchLayout, finding: str) -> go.Figure:
     stages = layout.stages
     partitions = [layout.partitions[stage.name] for stage in stages]
     figure = theme.figure(finding, 150 + 46 * len(stages), "Bars: partitions per stage.")
-    if not stages:
-        return theme.not_enough(figure, "the costs of the stages are unknown.")
     words = [f"{count:,}{', frozen' * stage.stateful}" for count, stage in zip(partitions, stages, strict=True)]
     names, hover = [theme.plain(stage.name) for stage in stages], "%{y}: %{x:,} partitions"
     look = {"color": [theme.VERMILLION if stage.stateful else theme.BLUE for stage in stages]}

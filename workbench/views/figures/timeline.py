@@ -33,7 +33,7 @@ class TimelineSeries:
 
     def until(self, time_s: float) -> "TimelineSeries":
         """Return the part before `time_s`, with the same axes."""
-        kept = sum(time < time_s for time in self.columns.get("times_s", ()))
+        kept = sum(time < time_s for time in self.columns["times_s"])
         changes = tuple(change for change in self.reconfigurations if change.at_s < time_s)
         columns = {name: values[:kept] for name, values in self.columns.items()}
         return replace(self, columns=columns, reconfigurations=changes)
@@ -42,8 +42,6 @@ class TimelineSeries:
 def timeline(line: Timeline, policy: str = "The policy", *, points: int = POINTS) -> TimelineSeries:
     """Collect a replay in at most `points` buckets of steps; the default is what a screen can show."""
     steps = len(line.offered)
-    if not steps:
-        return TimelineSeries("Nothing was replayed", {}, (), 0.0, {})
     size = math.ceil(steps / points)
     hows = {"times_s": "min", "offered": "mean", "consumed": "mean"}
     hows |= dict.fromkeys(("tasks", "backlog", "latency_s", "paid_memory_mb"), "max")
@@ -60,8 +58,6 @@ def draw_timeline(data: TimelineSeries) -> go.Figure:
     """Draw four panels over one time axis: rates, tasks, backlog, latency; reconfigurations across all of them."""
     shows = "Four panels over time: rates, tasks, backlog and latency; reconfigurations are marked."
     figure = theme.figure(data.finding, 720, shows)
-    if not data.duration_s:
-        return theme.not_enough(figure, "nothing was replayed.")
     sizes = {"vertical_spacing": 0.035, "row_heights": [0.34, 0.22, 0.22, 0.22]}
     specs: list[list[dict[str, bool]]] = [[{}], [{"secondary_y": True}], [{}], [{}]]
     panels = make_subplots(rows=4, shared_xaxes=True, specs=specs, figure=figure, **sizes)
@@ -152,8 +148,6 @@ def draw_overlaid(series: Mapping[str, TimelineSeries], policy: str) -> go.Figur
     """Draw the timeline of `policy`, and the others of the same load and axes as thin lines; time 0 is midnight."""
     shown = series[policy]
     figure = draw_timeline(shown)
-    if not shown.duration_s:
-        return figure
     scale, _ = units.time_scale(shown.duration_s)
     waited, _ = units.time_scale(shown.tops["latency_s"])
     for place, (name, other) in enumerate((n, one) for n, one in series.items() if n != policy):
@@ -182,29 +176,22 @@ def draw_policies(data: Policies) -> go.Figure:
     """Draw one row of bars per policy, one panel per measure."""
     shows = "Bars per policy: time at target, latency, cost, changes."
     figure = theme.figure(data.finding, 170 + 42 * len(data.rows), shows)
-    if not data.rows:
-        return theme.not_enough(figure, "no policy was replayed.")
     columns = {
         "at_target": "Keeps up (% of time)",
         "latency_p99_s": "Latency, 99 % (s)",
         data.money: f"{data.price_unit or 'Core-hours'}, with driver",
         "reconfigurations": "Changes",
     }
-    panels = make_subplots(cols=len(columns), shared_yaxes=True, horizontal_spacing=0.035, figure=figure)
-    names = [theme.plain(name) for name in data.rows]
     colours = [theme.VERMILLION if name == data.best else theme.BLUE for name in data.rows]
     shapes = ["/" if name == data.best else "" for name in data.rows]
-    for column, (field, title) in enumerate(columns.items(), start=1):
+    pattern = {"shape": shapes, "bgcolor": colours, "fgcolor": "white", "size": 6}
+    measures: list[theme.Measure] = []
+    for field, title in columns.items():
         values = [round(100 * row[field], 1) if field == "at_target" else row[field] for row in data.rows.values()]
         labels = [units.seconds(value) if field.endswith("_s") else units.number(value) for value in values]
-        pattern = {"shape": shapes, "bgcolor": colours, "fgcolor": "white", "size": 6}
-        look = {"marker": {"color": colours, "pattern": pattern}, "hover": "%{y}: %{x:.4~g}", "row": 1, "col": column}
         finite = [value if math.isfinite(value) else None for value in values]
-        theme.bars(panels, f"policies-{field}", title, finite, labels, y=names, **look)
-        top = max((value for value in values if math.isfinite(value)), default=0.0) or 1.0
+        ticks = {"tickformat": theme.ticks(max(filter(None, finite), default=1.0)), "nticks": 4}
         room = max(_LEAST_ROOM, _LETTER * max(map(len, labels)) / _PANEL)
-        axis = {"title_text": title, "range": [0, top / (1 - room)], "tickformat": theme.ticks(top), "nticks": 4}
-        panels.update_xaxes(**axis, row=1, col=column)
-    panels.update_yaxes(autorange="reversed", ticks="", showgrid=False, type="category")
-    panels.update_layout(bargap=0.35)
-    return theme.room_for_legend(panels)
+        measures.append((f"policies-{field}", title, finite, labels, 1 / (1 - room), ticks))
+    look = {"marker": {"color": colours, "pattern": pattern}, "hover": "%{y}: %{x:.4~g}"}
+    return theme.room_for_legend(theme.bar_panels(figure, data.rows, measures, 0.035, **look))

@@ -52,7 +52,7 @@ def cost_risk(
     model: Model,
     rate: float,
     profile: SlotProfile,
-    instances: Sequence[InstanceType] = (),
+    instance: InstanceType | None = None,
     *,
     planned: RiskPoint | None = None,
     executor_slots: int | None = None,
@@ -62,7 +62,7 @@ def cost_risk(
     They begin where the median just carries the rate and end at a risk of half a percent. The finding is about what was
     `planned`, or about the usual margin.
     """
-    currency = instances[0].currency if instances else None
+    currency = None if instance is None else instance.currency
     memory = profile.memory_mb
     try:
         marks = [(_margin(one), model.slots_for(rate, memory, one, step=executor_slots or 1)) for one in _MARGINS]
@@ -73,14 +73,10 @@ def cost_risk(
     between = np.geomspace(first, last, _DEPLOYMENTS).astype(int).tolist()
     counts = sorted({*(in_executors(count, executor_slots) for count in between), *(n for _, n in marks)})
     risks = itertools.accumulate(model.risks(rate, memory, counts), min)  # some slots may stay idle
-    points = tuple(
-        RiskPoint(
-            slots,
-            cheapest(instances, slots, profile, executor_slots=executor_slots).per_month if instances else float(slots),
-            risk,
-        )
-        for slots, risk in zip(counts, risks, strict=True)
-    )
+    costs = list(map(float, counts))
+    if instance is not None:
+        costs = [cheapest((instance,), count, profile, executor_slots=executor_slots).per_month for count in counts]
+    points = tuple(map(RiskPoint, counts, costs, risks))
     by_slots = {point.slots: point for point in points}
     marked = tuple((label, by_slots[slots]) for label, slots in marks)
     usual = next((point for label, point in marked if label == _margin(MARGIN)), marked[0][1])
@@ -93,7 +89,10 @@ def draw_cost_risk(data: CostRisk) -> go.Figure:
     if not data.points:
         return theme.not_enough(figure, "the model carries the rate with no number of slots.")
     shown = [max(point.risk, _SHOWN_RISK) for point in data.points]
-    priced = len({point.cost for point in data.points}) > 1
+    priced, title = len({point.cost for point in data.points}) > 1, "Slots"
+    if data.currency is not None:
+        all_for = f"Slots, all for {units.number(data.points[0].cost)} {data.currency} a month"
+        title = f"Cost ({data.currency} a month)" if priced else all_for
     across = [point.cost if priced else point.slots for point in data.points]
     marked = [point.cost if priced else point.slots for _, point in data.marks]
     price = f", %{{customdata[1]:,.4~r}} {theme.plain(data.currency)} a month" if data.currency else ""
@@ -111,7 +110,7 @@ def draw_cost_risk(data: CostRisk) -> go.Figure:
     left, right = 0.96 * min(across), 1.04 * max(across)
     wide = {"type": "log", "range": [math.log10(left), math.log10(right)], **theme.log_ticks(left, right)}
     figure.update_xaxes(
-        title_text=theme.plain(_axis(data, priced=priced)),
+        title_text=theme.plain(title),
         **(wide if right > _WIDE * left else {"range": [left, right]}),
         **({} if priced or right > _WIDE * left else theme.whole_ticks(left, right)),
     )
@@ -136,15 +135,6 @@ def _labels(marks: Sequence[tuple[str, RiskPoint]]) -> list[str]:
         else ""
         for _, point in marks
     ]
-
-
-def _axis(data: CostRisk, *, priced: bool) -> str:
-    """Name the horizontal axis: the cost where deployments differ in it, else their slots."""
-    if data.currency is None:
-        return "Slots"
-    if priced:
-        return f"Cost ({data.currency} a month)"
-    return f"Slots, all for {units.number(data.points[0].cost)} {data.currency} a month"
 
 
 def _safest(model: Model, rate: float, memory: float, first: int) -> int:

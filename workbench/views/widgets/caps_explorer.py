@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import ipywidgets
 import numpy as np
@@ -17,7 +18,6 @@ from workbench.views.widgets import panel
 from workbench.views.widgets.panel import LiveChart
 
 _FRAME_MS = 500
-_ROWS, _NEAR, _LINE = 16, 20, 12  # of the tree, so that the map above it stays in sight; more are unfolded by hand
 _PAGE, _HALF, _HEIGHT, _TABS = 700, 340, 285, 30  # pixels: of a narrow page, half of it, a chart there, tabs above one
 _ROUNDING = 100  # rounding of a tuned threshold: up, so that its plan stays
 
@@ -85,7 +85,7 @@ class CapsExplorer(panel.Panel):
     ) -> None:
         self.problem, self._most_nodes = problem, most_nodes
         self.alarm = panel.ErrorArea()
-        self._opened: frozenset[str] = frozenset()
+        self._opened: frozenset[int] = frozenset()
         self._quiet = False
         begin = [OFF if math.isinf(value) else min(OFF, value) for value in thresholds or CostVector()]
         words = ("CPU cost at most (1: off)", "State access cost at most (1: off)", "Network cost at most (1: off)")
@@ -163,14 +163,10 @@ class CapsExplorer(panel.Panel):
         number = kept if kept is not None else self.search.best or 0
         last = len(self.search.order)
         with self._unshown():
-            self.plan.max = max(self._last_plan(), number)
-            self.plan.value = number
             self.plan.max = self._last_plan()
-            for control in (self.step, self.play):
-                control.max = max(last, control.value)
+            self.plan.value = number
+            self.step.max = self.play.max = last
             self.step.value = last
-            for control in (self.step, self.play):
-                control.max = last
         self._show()
 
     @contextmanager
@@ -214,15 +210,15 @@ class CapsExplorer(panel.Panel):
     def _move(self, steps: int) -> None:
         self.step.value = min(self.step.max, max(0, self.step.value + steps))
 
-    def _click_tree(self, key: object) -> None:
+    def _click_tree(self, step: Any) -> None:  # noqa: ANN401 - a number of plotly's
         """Choose the plan, or open or fold the node, that was clicked."""
-        plan = figures.plan_at(self.search.root, str(key))
+        plan = self.search.order[step - 1].plan if step else None
         if plan is not None:
             self.choose(plan)
         else:
-            self._open(self._opened ^ {str(key)})
+            self._open(self._opened ^ {step})
 
-    def _open(self, opened: frozenset[str]) -> None:
+    def _open(self, opened: frozenset[int]) -> None:
         self._opened = opened
         self.tree.show(self._tree_figure())
 
@@ -235,16 +231,16 @@ class CapsExplorer(panel.Panel):
 
     def _tree_figure(self) -> go.Figure:
         """Draw the tree, and list what is folded in it from top to bottom."""
-        tree = figures.search_tree(self.search.root, chosen=self.chosen, rows=_ROWS, near=_NEAR, opened=self._opened)
+        tree = figures.search_tree(self.search.root, self.chosen, opened=self._opened)
         behind = [node for node in tree.nodes if node.kind == "folded"]
         texts = [node.text.replace("\nfolded", "") for node in behind]
-        branches = tuple((f"{n + 1}. {text}", behind[n].key) for n, text in enumerate(texts))
+        branches = tuple((f"{n + 1}. {text}", behind[n].step) for n, text in enumerate(texts))
         if branches != self.folded.options:
             self.folded.options = branches
             self.folded.index = 0 if branches else None
         self.unfold.disabled, self.fold.disabled = not behind, not self._opened
         step = self.step.value if self.step.value < len(self.search.order) else None
-        drawn = figures.draw_search_tree(tree, step, line=_LINE)
+        drawn = figures.draw_search_tree(tree, step)
         return theme.fit(drawn, _PAGE, drawn.layout.height)
 
     def _plan_figures(self) -> tuple[go.Figure, go.Figure, go.Figure]:

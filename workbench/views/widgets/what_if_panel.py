@@ -9,7 +9,6 @@ import ipywidgets
 import plotly.graph_objects as go
 
 from workbench import units
-from workbench.capacity import Exploration
 from workbench.capacity.model import MARGIN
 from workbench.capacity.planning import Answer, InstanceType, Question, ask, common_range, falls_short, room_for
 from workbench.dataflow import SlotProfile
@@ -79,13 +78,6 @@ def tiles_html(now: Answer, pinned: Answer | None = None) -> str:
     return part("tiles", [(tile, tile.against(other)) for tile, other in zip(_tiles(now), comparable, strict=True)])
 
 
-def pinned_words(pinned: Answer) -> str:
-    """Describe what is pinned."""
-    plan = pinned.plan
-    asked = f"{units.rate(plan.rate)} at a risk of {units.chance(pinned.risk)}"
-    return f"Pinned: {asked}: {findings.deployment(plan)}, {units.some(pinned.workers, 'worker')}."
-
-
 def needed(answer: Answer) -> str:
     """Describe what the rate takes, and its cost if a worker has a price."""
     plan = answer.plan
@@ -148,17 +140,15 @@ class WhatIf(panel.Panel):
     A type of the price list `instances` sets the worker's shape and price.
     """
 
-    def __init__(self, explored: Planned | Exploration, instances: Sequence[InstanceType] = ()) -> None:
-        self.exploration = explored.exploration if isinstance(explored, Planned) else explored
-        targets = explored.study.targets if isinstance(explored, Planned) else ()
-        first = next(iter(explored.plans), None) if isinstance(explored, Planned) else None
+    def __init__(self, planned: Planned, instances: Sequence[InstanceType] = ()) -> None:
+        self.exploration, cluster = planned.exploration, planned.study.cluster
+        first = next(iter(planned.plans), None)
         self.alarm = panel.ErrorArea()
         self._instances = {instance.name: instance for instance in instances}
-        cluster = explored.study.cluster if isinstance(explored, Planned) else None
         self._executor_slots = None if cluster is None else cluster.executor_slots
         self._taking = False
         self._drawing = Throttled()
-        self._make_controls(first, targets)
+        self._make_controls(first, planned.study.targets)
         self.tiles, self.text, self.pinned_text = ipywidgets.HTML(), ipywidgets.HTML(), ipywidgets.HTML()
         self.pin = panel.button("Pin this scenario", "Keep it, and see how others differ from it", "thumb-tack")
         self.unpin = panel.button("Unpin", "Compare with nothing", "times")
@@ -303,7 +293,11 @@ class WhatIf(panel.Panel):
         """Compare with `answer` from now on; None: with nothing."""
         self.pinned = answer
         self.unpin.disabled = answer is None
-        self.pinned_text.value = "" if answer is None else escape(pinned_words(answer))
+        self.pinned_text.value = ""
+        if answer is not None:
+            asked = f"{units.rate(answer.plan.rate)} at a risk of {units.chance(answer.risk)}"
+            takes = f"{findings.deployment(answer.plan)}, {units.some(answer.workers, 'worker')}"
+            self.pinned_text.value = escape(f"Pinned: {asked}: {takes}.")
         if self.answer is not None:
             self._show(self.answer)
 

@@ -89,7 +89,6 @@ def test_a_timeline_can_be_played_while_axes_and_their_units_stay():
     whole, part = draw_timeline(data), check_figure(draw_timeline(early))
     assert [one.uid for one in whole.data] == [one.uid for one in part.data]
     check_figure(draw_timeline(data.until(0.0)))
-    check_empty(draw_timeline(timeline(line(steps=0))))
     whole = timeline(replace(line(), latency_s=np.linspace(0, 7000, 4000), backlog=np.linspace(0, 5e6, 4000)))
     early, late = draw_timeline(whole.until(500.0)).layout, draw_timeline(whole).layout
     for axis in ("xaxis", "yaxis", "yaxis2", "yaxis3", "yaxis4", "yaxis5"):
@@ -107,7 +106,6 @@ def test_the_cheapest_policy_that_keeps_up_is_named():
     assert list(trace(figure, "policies-at_target").text) == ["99.5", "100", "7.8"]  # as well
     assert {"Core-hours, with driver", "Latency, 99 % (s)"} <= axis_titles(figure)
     assert compare_policies({"one": line()}).rows["one"]["core_hours"] == pytest.approx((3 + 1) * 20_000 / 3600)
-    check_empty(draw_policies(compare_policies({})))
 
 
 def row(at_target, p99_s, core_hours, changes=0):

@@ -156,7 +156,7 @@ def test_the_title_of_every_step_says_what_the_text_says_in_folded_branches_too(
         assert found.step_sentence(step).startswith(f"Step {step}: {said}"), step
         (ring,) = [trace for trace in figure.data if trace.uid == "tree-present"]
         (key,) = ring.customdata
-        assert tree.nodes[tree.trail[step][1]].key == key
+        assert tree.nodes[tree.trail[step][1]].step == key
 
 
 def test_stepping_replays_the_search():
