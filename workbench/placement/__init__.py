@@ -9,8 +9,16 @@ from workbench.placement.baselines import flink_default, flink_evenly, query_by_
 from workbench.placement.counting import count_plans, count_within
 from workbench.placement.exact import OptimalPlan, optimal
 from workbench.placement.groups import GroupAllocation, Job, best_allocation, naive, task_level, top_down
-from workbench.placement.inputs import PlacementInput, placed_together, read_placement_input, shapes_of, thresholds_of
-from workbench.placement.measured import BATCH, batch_query, measured_query
+from workbench.placement.inputs import (
+    BATCH,
+    PlacementInput,
+    batch_query,
+    measured_query,
+    placed_together,
+    read_placement_input,
+    shapes_of,
+    thresholds_of,
+)
 from workbench.placement.methods import (
     DRAWN,
     METHODS,
