@@ -4,13 +4,21 @@ from workbench.placement._caps import CEILINGS, ThresholdTable, Tuning, caps, tu
 from workbench.placement._compiled import must_compile
 from workbench.placement._effort import stopping_when
 from workbench.placement._odrp import ODRP_SETTINGS, OdrpWeights, Setting, odrp
-from workbench.placement._search import SearchResult, preference, search
+from workbench.placement._search import SearchNode, SearchResult, preference, search, trace_search
 from workbench.placement.baselines import flink_default, flink_evenly, query_by_query, random_slots, round_robin
 from workbench.placement.counting import count_plans, count_within
 from workbench.placement.exact import OptimalPlan, optimal
 from workbench.placement.groups import GroupAllocation, Job, best_allocation, naive, task_level, top_down
-from workbench.placement.inputs import PlacementInput, placed_together, read_placement_input, shapes_of, thresholds_of
-from workbench.placement.measured import BATCH, batch_query, measured_query
+from workbench.placement.inputs import (
+    BATCH,
+    PlacementInput,
+    batch_query,
+    measured_query,
+    placed_together,
+    read_placement_input,
+    shapes_of,
+    thresholds_of,
+)
 from workbench.placement.methods import (
     DRAWN,
     METHODS,
@@ -38,4 +46,3 @@ from workbench.placement.throughput import (
     simulated,
     spread,
 )
-from workbench.placement.trace import SearchNode, trace_search

@@ -9,10 +9,10 @@ until a plan meets them at once; it moves along one ray, so another plan within 
 depend on the query and the cluster only, so `tune_range` computes them ahead, on several cores, for the tasks that a
 scaling policy may choose.
 
-Repairs: 0 times the factor is 0, so the first step from 0 goes to `step`, on which the result depends, and phase 2
-starts from at least `step` in every dimension; otherwise one that can be balanced perfectly is never relaxed. The bound
-of the linear programme refutes most levels that no plan can meet (`bounds`), which would take an exhaustive search; it
-changes the thresholds only where a probe would run out of time.
+Repairs: 0 times the factor is 0, so the first step from 0 goes to ``_STEP``, on which the result depends, and phase 2
+starts from at least as much in every dimension; otherwise one that can be balanced perfectly is never relaxed. The
+bound of the linear programme refutes most levels that no plan can meet (`bounds`), which would take an exhaustive
+search; it changes the thresholds only where a probe would run out of time.
 
 The authors' artefact (``autotune.go``) tunes otherwise: it begins with a ceiling for every dimension, relaxed until
 some plan meets all, and phase 1 keeps the other dimensions at theirs (`ceilings`). This matters where the tightest
@@ -31,6 +31,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from workbench.checks import within
 from workbench.errors import WorkbenchError
 from workbench.files import write_whole
 from workbench.placement._effort import Effort, deadline
@@ -46,6 +47,7 @@ from workbench.simulation import Worker
 CEILINGS = CostVector(0.07, 0.07, 0.5)
 """Ceilings of the artefact's example of a call (``cmd/main/main.go``)."""
 
+_STEP = 0.01  # the first threshold above 0
 _ALIKE = 1e-6  # loads whose shares differ by less are equal
 
 
@@ -61,16 +63,9 @@ class Tuning:
     minimal: bool
 
 
-def tune_thresholds(
-    problem: PlacementProblem,
-    relaxation: float = 1.1,
-    timeout_s: float = 5.0,
-    *,
-    step: float = 0.01,
-    bounds: bool = True,
-) -> CostVector:
+def tune_thresholds(problem: PlacementProblem, relaxation: float = 1.1, timeout_s: float = 5.0) -> CostVector:
     """Find thresholds as `tune` does, and warn when a probe ran out of time."""
-    tuning = tune(problem, relaxation, timeout_s, step=step, bounds=bounds)
+    tuning = tune(problem, relaxation, timeout_s)
     if not tuning.minimal:
         warnings.warn(
             f"A probe of the tuning took more than {timeout_s} s and counts as having no plan; the thresholds may "
@@ -85,31 +80,27 @@ def tune(
     relaxation: float = 1.1,
     timeout_s: float | None = 5.0,
     *,
-    step: float = 0.01,
     bounds: bool = True,
     ceilings: CostVector | None = None,
 ) -> Tuning:
     """Find thresholds that just admit a plan (CAPSys, section 5.2).
 
-    Raises `WorkbenchError` for a `relaxation`, the factor in both phases, that is not above 1, or a `step`, the first
-    threshold above 0, or time limit of a probe that is not above 0. With `bounds` levels that a bound proves to have no
-    plan are skipped, and plans looked for by exchanges too; without, as the paper. The `ceilings` are the highest
-    thresholds to begin with, as in the artefact; None: the other dimensions are off in phase 1 (section 5.2).
+    Raises `WorkbenchError` for a `relaxation`, the factor in both phases, that is not above 1, or a time limit of a
+    probe that is not above 0. With `bounds` levels that a bound proves to have no plan are skipped, and plans looked
+    for by exchanges too; without, as the paper. The `ceilings` are the highest thresholds to begin with, as in the
+    artefact; None: the other dimensions are off in phase 1 (section 5.2).
     """
-    if not (math.isfinite(relaxation) and relaxation > 1):
-        raise WorkbenchError(f"relaxation is {relaxation!r}; give a factor above 1.")
-    if not (math.isfinite(step) and step > 0):
-        raise WorkbenchError(f"step is {step!r}; give a number above 0.")
+    within("relaxation", relaxation, 1, math.inf, "a factor")
     deadline(timeout_s)
     highest = CostVector()
     climbs = []
     if ceilings is not None:
-        raised = [CostVector(*(min(1.0, max(limit, step)) for limit in ceilings))]
+        raised = [CostVector(*(min(1.0, max(limit, _STEP)) for limit in ceilings))]
         while min(raised[-1]) < 1:
             raised.append(CostVector(*(min(1.0, limit * relaxation) for limit in raised[-1])))
         climbs.append(_climb(problem, raised, timeout_s, bounds))
         highest = climbs[0].reached
-    steps = [0.0, min(1.0, step)]  # every plan meets 1
+    steps = [0.0, _STEP]  # every plan meets 1
     while steps[-1] < 1:
         steps.append(min(1.0, steps[-1] * relaxation))
     alone = []
@@ -119,7 +110,7 @@ def tune(
         levels = [*(level for level in steps if proven <= level + SLACK and level < top), top]
         climbs.append(_climb(problem, [replace(highest, **{dimension: one}) for one in levels], timeout_s, bounds))
         alone.append(tuple(climbs[-1].reached)[position])
-    start = [max(level, step) for level in alone]
+    start = [max(level, _STEP) for level in alone]
     proven = _proven(problem, [1 / level for level in start], timeout_s) if bounds else 0.0
     factors = [1.0]
     while min(start) * factors[-1] < 1:
@@ -176,14 +167,14 @@ def caps(
     is that of the least worst cost. The time limit is that of each probe of the tuning and of the search; the plan that
     the tuning ended with is never lost. Raises what `tune` does.
     """
-    tuned: tuple[Plan, ...] = ()
+    tuned = None
     if thresholds is None:
         tuning = tune(problem, relaxation, timeout_s, ceilings=ceilings)
-        thresholds, tuned = tuning.thresholds, (tuning.plan,)
+        thresholds, tuned = tuning.thresholds, tuning.plan
     found = search(problem, thresholds, timeout_s=timeout_s)
-    if not found.exhausted:
-        plans = {plan.counts.tobytes(): plan for plan in (*found.pareto, *tuned)}.values()
-        found = replace(found, count=max(found.count, len(plans)), pareto=_undominated(plans))
+    if tuned is not None and not any(plan.cost.within(tuned.cost) for plan in found.pareto):  # out of time before it
+        others = [plan for plan in found.pareto if not tuned.cost.within(plan.cost)]
+        found = replace(found, count=found.count + 1, pareto=(*others, tuned))
     front = tuple(sorted(found.pareto, key=lambda plan: _rank(problem, plan, worker)))
     return replace(found, pareto=front, best=next(iter(front), None))
 
@@ -192,15 +183,6 @@ def _rank(problem: PlacementProblem, plan: Plan, worker: Worker | None) -> tuple
     """Return a sort key for plans by what they sustain, highest first, then as a search orders them."""
     rate = 0.0 if worker is None else placed_rate(problem, plan.counts, 1.0, worker).rate
     return (-float(f"{rate:.9g}"), *preference(plan))
-
-
-def _undominated(plans: Iterable[Plan]) -> tuple[Plan, ...]:
-    costs = {plan: np.array(tuple(plan.cost)) for plan in plans}
-    return tuple(
-        plan
-        for plan, cost in costs.items()
-        if not any((other <= cost).all() and (other < cost).any() for other in costs.values())
-    )
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from workbench.checks import finite, shown
-from workbench.errors import WorkbenchError
+from workbench.checks import positive
 
 _NODES_PER_S = 500_000  # nodes per second of the compiled searches, roughly, so that they stop in time
 
@@ -33,11 +32,9 @@ def asked_to_stop() -> bool:
 
 def deadline(timeout_s: float | None) -> float:
     """Moment of the monotonic clock at which `timeout_s` from now are over; infinity for None."""
-    if timeout_s is None:
+    if timeout_s is None or timeout_s == math.inf:
         return math.inf
-    if timeout_s != math.inf and not (finite(timeout_s) and timeout_s > 0):
-        raise WorkbenchError(f"timeout_s is {shown(timeout_s)}; give seconds above 0, or None for no limit.")
-    return time.monotonic() + timeout_s
+    return time.monotonic() + positive("timeout_s", timeout_s, "seconds, or None for no limit")
 
 
 @dataclass

@@ -29,7 +29,7 @@ import numpy as np
 import pulp
 
 from workbench import units
-from workbench.checks import whole
+from workbench.checks import not_negative, whole, within
 from workbench.dataflow import Dataflow, OperatorProfile
 from workbench.errors import WorkbenchError
 from workbench.placement._effort import deadline
@@ -57,44 +57,39 @@ class Replication:
     link_delay_s: float  # between two workers
     outage: float  # -log of the probability that a worker is up
 
-    @property
-    def variables(self) -> int:
-        """Most variables of the programme: where how many replicas are, and for each edge how many meet."""
-        here = [sum(min(p, self.slots) + 1 for p in times) for times in self.execution]
-        return self.workers * (sum(here) + sum(here[i] for i, _ in self.edges))
-
     def values(self, counts: Counts) -> Objectives:
         """Return the objectives of a plan: `counts`, shape (operators, workers)."""
         share = counts / counts.sum(axis=1, keepdims=True)
         remote = {(i, j): max(0.0, 1.0 - float(share[i] @ share[j])) for i, j in self.edges}
         seconds = [times[int(row.sum())] for times, row in zip(self.execution, counts, strict=True)]
-        return (
-            self._longest_path(seconds, {edge: self.link_delay_s * part for edge, part in remote.items()}),
-            float(counts.sum()),
-            math.fsum(self.sent[i] * part for (i, _), part in remote.items()),
-            self.outage * int((counts > 0).sum()),
-        )
+        return self._objectives(seconds, remote, int(counts.sum()), int((counts > 0).sum()))
 
     @cached_property
     def best(self) -> Objectives:
         """The lowest possible value of each objective, whatever the others."""
-        return (
-            self._longest_path([min(times.values()) for times in self.execution], dict.fromkeys(self.edges, 0.0)),
-            float(sum(min(times) for times in self.execution)),
-            0.0,
-            self.outage * len(self.execution),
-        )
+        fastest = [min(times.values()) for times in self.execution]
+        fewest = sum(min(times) for times in self.execution)
+        return self._objectives(fastest, dict.fromkeys(self.edges, 0.0), fewest, len(self.execution))
 
     @cached_property
     def worst(self) -> Objectives:
         """The highest possible value of each objective, whatever the others."""
-        most = [max(times.values()) for times in self.execution]
-        return (
-            self._longest_path(most, dict.fromkeys(self.edges, self.link_delay_s)),
-            float(min(sum(max(times) for times in self.execution), self.workers * self.slots)),
-            math.fsum(self.sent[i] for i, _ in self.edges),
-            self.outage * sum(min(max(times), self.workers) for times in self.execution),
-        )
+        slowest = [max(times.values()) for times in self.execution]
+        most = [max(times) for times in self.execution]
+        hosts = sum(min(replicas, self.workers) for replicas in most)
+        together = min(sum(most), self.workers * self.slots)
+        return self._objectives(slowest, dict.fromkeys(self.edges, 1.0), together, hosts)
+
+    def _objectives(
+        self, seconds: Sequence[float], remote: Mapping[tuple[int, int], float], replicas: int, hosts: int
+    ) -> Objectives:
+        """Return the objectives of execution times, the remote share of each edge, and replicas; `hosts` run them."""
+        finish = list(seconds)
+        for j, own in enumerate(seconds):
+            into = (finish[i] + self.link_delay_s * part for (i, end), part in remote.items() if end == j)
+            finish[j] = own + max(into, default=0.0)
+        traffic = math.fsum(self.sent[i] * part for (i, _), part in remote.items())
+        return max(finish), float(replicas), traffic, self.outage * hosts
 
     @cached_property
     def spans(self) -> Objectives:
@@ -117,12 +112,6 @@ class Replication:
         np.add.at(counts, (np.repeat(np.arange(len(sizes)), sizes), owners), 1)
         return counts
 
-    def _longest_path(self, seconds: Sequence[float], delays: Mapping[tuple[int, int], float]) -> float:
-        finish = list(seconds)
-        for j, own in enumerate(seconds):
-            finish[j] = own + max((finish[i] + delay for (i, end), delay in delays.items() if end == j), default=0.0)
-        return max(finish)
-
 
 def solve(query: Replication, weights: Objectives, timeout_s: float | None) -> tuple[Counts, float]:
     """Find the plan of the least loss, and a loss that no plan undercuts.
@@ -132,9 +121,11 @@ def solve(query: Replication, weights: Objectives, timeout_s: float | None) -> t
     the sum over the workers of (share of i there) x (share of j there); the first share takes few values f, each with
     an indicator, so the product becomes f x v with v at most the indicator and at most the second share.
     """
-    if query.variables > _VARIABLES:
+    placed = [sum(min(p, query.slots) + 1 for p in times) for times in query.execution]
+    variables = query.workers * (sum(placed) + sum(placed[i] for i, _ in query.edges))  # `here`, and pairs that meet
+    if variables > _VARIABLES:
         raise WorkbenchError(
-            f"ODRP's programme would have up to {query.variables:,} variables; at most {_VARIABLES:,} are solved. Use "
+            f"ODRP's programme would have up to {variables:,} variables; at most {_VARIABLES:,} are solved. Use "
             "fewer workers, slots or edges, or another method."
         )
     programme = pulp.LpProblem("odrp", pulp.LpMinimize)
@@ -341,11 +332,9 @@ def odrp(
         if weights not in ODRP_SETTINGS:
             raise WorkbenchError(f"The weights are {weights!r}; use one of {', '.join(ODRP_SETTINGS)}, or OdrpWeights.")
         weights = ODRP_SETTINGS[weights]
-    for thing, value, least in (("link_delay_s", link_delay_s, 0.0), ("congestion", congestion, 1.0)):
-        if not (math.isfinite(value) and value >= least):
-            raise WorkbenchError(f"{thing} is {value!r}; give a finite number from {least:g} on.")
-    if not 0 < availability <= 1:
-        raise WorkbenchError(f"availability is {availability!r}; give a probability above 0.")
+    not_negative("link_delay_s", link_delay_s, "seconds")
+    within("congestion", congestion, 1, math.inf, "service times", ends="[)")
+    within("availability", availability, 0, 1, "a probability", ends="(]")
     arriving = arriving_rates(dataflow, profiles, source_rates(dataflow, rate))
     names = [name for name in dataflow.topological_order() if name in profiles or name not in dataflow.sources]
     require_each("profile", profiles, names, dataflow)
@@ -372,7 +361,7 @@ def odrp(
     problem = PlacementProblem.from_dataflow(dataflow, profiles, rate, workers, slots, parallelism=tasks, speeds=speeds)
     if len(problem.classes) > 1:
         fullest = np.argsort(-counts.sum(axis=0), kind="stable")
-        counts[:, [worker for members in problem.classes for worker in members]] = counts[:, fullest]
+        counts[:, problem.fastest_first] = counts[:, fullest]
     return OdrpPlan(
         problem,
         counts[[names.index(name) for name in problem.operators]],

@@ -10,7 +10,6 @@ the other one. Compiled functions that call each other share a file, see ``_comp
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
@@ -505,7 +504,7 @@ def scaled(problem: PlacementProblem, scale: Floats, offset: Floats, counting: S
     return Instance(
         graph,
         order,
-        [worker for members in classes for worker in members],
+        problem.fastest_first,
         np.array([problem.speeds[members[0]] for members in classes]),
         np.array([len(members) for members in classes], dtype=np.int64),
         np.zeros((len(classes), len(order)), dtype=np.int64),
@@ -519,18 +518,10 @@ def _cover_first(problem: PlacementProblem) -> list[int]:
     for edge in problem.edges:
         ends[edge.upstream].append(edge.downstream)
         ends[edge.downstream].append(edge.upstream)
-    most = [(-len(others), operator) for operator, others in enumerate(ends)]
-    heapify(most)
-    open_ends, cover = [len(others) for others in ends], list[int]()
-    chosen = set[int]()
-    while most:
-        count, operator = heappop(most)
-        if operator in chosen or -count != open_ends[operator] or not count:
-            continue  # it was counted again since
-        cover.append(operator)
-        chosen.add(operator)
-        for other in ends[operator]:
-            if other not in chosen:
-                open_ends[other] -= 1
-                heappush(most, (-open_ends[other], other))
-    return cover + [operator for operator in range(len(ends)) if operator not in chosen]
+    cover: list[int] = []
+    while ends[most := max(range(len(ends)), key=lambda operator: len(ends[operator]))]:
+        cover.append(most)
+        for other in ends[most]:
+            ends[other].remove(most)
+        ends[most] = []
+    return cover + sorted({*range(len(ends))} - {*cover})

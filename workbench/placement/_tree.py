@@ -66,16 +66,6 @@ class Front(NamedTuple):
     plan: Ints  # (capacity, workers, operators), canonical
 
 
-def new_state(layers: int, workers: int) -> State:
-    """Allocate the state of a search."""
-    return State(
-        np.zeros((10, layers, workers + 1), dtype=np.int64),
-        np.zeros((5, layers, workers)),
-        np.zeros((workers + 1, 3)),
-        np.zeros(6, dtype=np.int64),
-    )
-
-
 @inlined
 def _forward_load(layers: Layers, grid: Ints, layer: int, worker: int, count: int) -> float:
     """Network load over forward edges to operators already placed: pairs that are not local (Equation 8)."""
@@ -112,13 +102,11 @@ def _loads_with(  # noqa: PLR0917
 
 
 @inlined
-def _raise_peak(  # noqa: PLR0917
-    layers: Layers, peak: Floats, worker: int, cpu: float, io: float, net: float
-) -> None:
-    """Note the highest cost of the workers so far (Equation 4)."""
-    peak[worker + 1, CPU] = max(peak[worker, CPU], cpu / layers.speed[worker] - layers.ideal[CPU])
-    peak[worker + 1, IO] = max(peak[worker, IO], io / layers.speed[worker] - layers.ideal[IO])
-    peak[worker + 1, NET] = max(peak[worker, NET], net / layers.speed[worker] - layers.ideal[NET])
+def _raise_peak(layers: Layers, peak: Floats, worker: int, carried: tuple[float, float, float]) -> None:
+    """Note the highest cost of the workers so far (Equation 4), of which this one has loads."""
+    for dimension in range(3):
+        cost = carried[dimension] / layers.speed[worker] - layers.ideal[dimension]
+        peak[worker + 1, dimension] = max(peak[worker, dimension], cost)
 
 
 @compiled
@@ -133,8 +121,8 @@ def _enter_layer(layers: Layers, grid: Ints, loads: Floats, layer: int) -> bool:
         else:
             chosen = grid[CHOSEN, before, worker]
             grid[FREE, layer, worker] = grid[FREE, before, worker] - chosen
-            cpu, io, net = _loads_with(layers, grid, loads, before, worker, chosen)
-            loads[CPU, layer, worker], loads[IO, layer, worker], loads[NET, layer, worker] = cpu, io, net
+            carried = _loads_with(layers, grid, loads, before, worker, chosen)
+            loads[CPU, layer, worker], loads[IO, layer, worker], loads[NET, layer, worker] = carried
             twin = grid[TWIN, before, worker] == 1 and chosen == grid[CHOSEN, before, worker - 1]
         grid[TWIN, layer, worker] = twin
         if twin:
@@ -154,13 +142,9 @@ def _enter_layer(layers: Layers, grid: Ints, loads: Floats, layer: int) -> bool:
                 high = math.floor(room / layers.load[dimension, layer])
         if layers.limit[NET, worker] < math.inf:
             room = layers.limit[NET, worker] - loads[NET, layer, worker] - fixed
-            while low <= high:
-                if low * per_task + _forward_load(layers, grid, layer, worker, low) <= room:
-                    break
+            while low <= high and low * per_task + _forward_load(layers, grid, layer, worker, low) > room:
                 low += 1
-            while high > low:
-                if high * per_task + _forward_load(layers, grid, layer, worker, high) <= room:
-                    break
+            while high > low and high * per_task + _forward_load(layers, grid, layer, worker, high) > room:
                 high -= 1
         if low > high:
             return False
@@ -211,14 +195,14 @@ def _finish(layers: Layers, grid: Ints, loads: Floats, peak: Floats) -> bool:
         if grid[TWIN, before, worker] and placed == grid[CHOSEN, before, worker - 1] and worker < end:
             peak[worker + 1] = peak[worker]
             continue
-        cpu, io, net = _loads_with(layers, grid, loads, before, worker, placed)
-        fixed, per_task = _shuffle_load(layers, grid, last, worker)
-        loads[CPU, last, worker], loads[IO, last, worker], loads[NET, last, worker] = cpu, io, net
-        loads[LINKS, last, worker], loads[LINKS_PER_TASK, last, worker] = fixed, per_task
-        cpu, io, net = _loads_with(layers, grid, loads, last, worker, chosen)
-        if cpu > layers.limit[CPU, worker] or io > layers.limit[IO, worker] or net > layers.limit[NET, worker]:
-            return False
-        _raise_peak(layers, peak, worker, cpu, io, net)
+        carried = _loads_with(layers, grid, loads, before, worker, placed)
+        loads[CPU, last, worker], loads[IO, last, worker], loads[NET, last, worker] = carried
+        loads[LINKS, last, worker], loads[LINKS_PER_TASK, last, worker] = _shuffle_load(layers, grid, last, worker)
+        carried = _loads_with(layers, grid, loads, last, worker, chosen)
+        for dimension in range(3):
+            if carried[dimension] > layers.limit[dimension, worker]:
+                return False
+        _raise_peak(layers, peak, worker, carried)
     grid[CHOSEN, last, end] -= 1
     return True
 
@@ -252,8 +236,7 @@ def explore(  # noqa: C901, PLR0912, PLR0915 - a call costs more than what it wo
         grid[CHOSEN, layer, worker] = chosen
         seen += 1
         if layer == last:
-            cpu, io, net = _loads_with(layers, grid, loads, last, worker, chosen)
-            _raise_peak(layers, peak, worker, cpu, io, net)
+            _raise_peak(layers, peak, worker, _loads_with(layers, grid, loads, last, worker, chosen))
         if worker < end:
             grid[LEFT, layer, worker + 1] = grid[LEFT, layer, worker] - chosen
             worker += 1
@@ -272,15 +255,15 @@ def explore(  # noqa: C901, PLR0912, PLR0915 - a call costs more than what it wo
             break
         else:
             plans += 1
-            cpu, io, net = peak[end + 1]
-            if rival >= size or not _covered(front.cost, rival, cpu, io, net):  # often the same one again
+            cost = peak[end + 1]
+            if rival >= size or not _covers(front.cost[rival], cost):  # often the same one again
                 rival = 0
-                while rival < size and not _covered(front.cost, rival, cpu, io, net):
+                while rival < size and not _covers(front.cost[rival], cost):
                     rival += 1
             if rival == size:
-                size = _enter_front(front, size, cpu, io, net)
+                size = _enter_front(front, size, cost)
                 _canonical(layers, grid, front.plan[size - 1])
-            elif _covers(front.cost, rival, cpu, io, net):  # equal: the larger plan stays
+            elif _covers(cost, front.cost[rival]):  # equal: the larger plan stays
                 _canonical(layers, grid, row)
                 if _larger(row, front.plan[rival]):
                     front.plan[rival] = row
@@ -294,32 +277,22 @@ def explore(  # noqa: C901, PLR0912, PLR0915 - a call costs more than what it wo
 
 
 @compiled
-def _covered(costs: Floats, member: int, cpu: float, io: float, net: float) -> bool:
-    """Whether a member of the front dominates or equals the costs."""
-    return bool(
-        costs[member, CPU] <= cpu + _EQUAL and costs[member, IO] <= io + _EQUAL and costs[member, NET] <= net + _EQUAL
-    )
+def _covers(one: Floats, other: Floats) -> bool:
+    """Whether one plan's costs dominate or equal another's."""
+    return bool(one[CPU] <= other[CPU] + _EQUAL and one[IO] <= other[IO] + _EQUAL and one[NET] <= other[NET] + _EQUAL)
 
 
 @compiled
-def _covers(costs: Floats, member: int, cpu: float, io: float, net: float) -> bool:
-    """Whether the costs dominate or equal a member of the front."""
-    return bool(
-        cpu <= costs[member, CPU] + _EQUAL and io <= costs[member, IO] + _EQUAL and net <= costs[member, NET] + _EQUAL
-    )
-
-
-@compiled
-def _enter_front(front: Front, size: int, cpu: float, io: float, net: float) -> int:
+def _enter_front(front: Front, size: int, cost: Floats) -> int:
     """Append the costs to the front, remove the members they dominate, and return the new size."""
     kept = 0
     for member in range(size):
-        if not _covers(front.cost, member, cpu, io, net):
+        if not _covers(cost, front.cost[member]):
             if kept < member:
                 front.cost[kept] = front.cost[member]
                 front.plan[kept] = front.plan[member]
             kept += 1
-    front.cost[kept, CPU], front.cost[kept, IO], front.cost[kept, NET] = cpu, io, net
+    front.cost[kept] = cost
     return kept + 1
 
 

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.arrays import Floats
-from workbench.checks import entries, integer, shown
+from workbench.checks import entries, shown, whole, wholes
 from workbench.errors import WorkbenchError
 from workbench.placement.problem import SLACK, CostVector, Counts, PlacementProblem
 
@@ -33,8 +32,8 @@ def count_plans(
     of its range.
     """
     given = parallelism.values() if isinstance(parallelism, Mapping) else parallelism
-    tasks = [_count("parallelism", number, 0) for number in entries("parallelism", given)]
-    workers, slots = _count("workers", workers, 1), _count("slots", slots, 1)
+    tasks = wholes("Entry {} of parallelism", entries("parallelism", given))
+    workers, slots = whole("workers", workers), whole("slots", slots)
     if sum(tasks) > workers * slots:
         return 0
     if sum(tasks) == 0:
@@ -50,18 +49,12 @@ def count_within(problem: PlacementProblem, thresholds: CostVector | None = None
     limits = np.array([*(thresholds or CostVector())])[:, None] + SLACK
     _affordable(problem.parallelism, problem.workers, problem.slots, most_steps)
     rows = patterns(problem.parallelism, problem.slots)
+    loads = problem.loads_with(rows.T)
     classes = [
-        (rows[(pattern_costs(problem, rows, problem.speeds[members[0]]) <= limits).all(axis=0)], len(members))
+        (rows[(problem.relative(loads / problem.speeds[members[0]]) <= limits).all(axis=0)], len(members))
         for members in problem.classes
     ]
     return _multisets(classes, problem.parallelism, problem.workers, problem.slots)
-
-
-def _count(thing: str, value: object, least: int) -> int:
-    number = integer(value)
-    if number is None or number < least:
-        raise WorkbenchError(f"{thing} has the entry {shown(value)}; give whole numbers from {least} on.")
-    return number
 
 
 def _affordable(tasks: Sequence[int], workers: int, slots: int, most_steps: float) -> None:
@@ -92,26 +85,19 @@ def _multisets(classes: Sequence[tuple[Counts, int]], tasks: Sequence[int], work
     full = [*tasks, workers * slots - sum(tasks)]
     order = np.argsort(full, kind="stable")[:-1]  # the largest follows from the others
     kept = tuple(full[index] for index in order)
-    exact = np.int64 if _in_64_bits(tasks, workers) else object
-    total = np.zeros([count + 1 for count in kept], dtype=exact)
-    total[(0,) * len(kept)] = 1
+    ways: NDArray[Any] = np.zeros([count + 1 for count in kept], np.int64 if _in_64_bits(tasks, workers) else object)
+    ways[(0,) * len(kept)] = 1
     for rows, members in classes:
         vectors = np.column_stack([rows, slots - rows.sum(axis=1)])[:, order]
-        total = _extend(total, vectors[(vectors <= kept).all(axis=1)], members)
-    return int(total[tuple(kept)])
-
-
-def _extend(total: NDArray[Any], vectors: Counts, members: int) -> NDArray[Any]:
-    """Add a multiset of `members` of the `vectors` to every entry: shape (parallelism + 1, ...) to the same."""
-    chosen = np.zeros((members + 1, *total.shape), dtype=total.dtype)  # by number of vectors, sum
-    chosen[0] = total
-    for vector in vectors:
-        target = tuple(slice(int(count), None) for count in vector)
-        source = tuple(slice(0, size - int(count)) for size, count in zip(total.shape, vector, strict=True))
-        for number in range(1, members + 1):  # in place: the vector may be taken again
-            chosen[number][target] += chosen[number - 1][source]
-    extended: NDArray[Any] = chosen[members]
-    return extended
+        chosen = np.zeros((members + 1, *ways.shape), dtype=ways.dtype)  # by number of vectors, sum
+        chosen[0] = ways
+        for vector in vectors[(vectors <= kept).all(axis=1)].tolist():
+            target = tuple(slice(count, None) for count in vector)
+            source = tuple(slice(most + 1 - count) for most, count in zip(kept, vector, strict=True))
+            for number in range(1, members + 1):  # in place: the vector may be taken again
+                chosen[number][target] += chosen[number - 1][source]
+        ways = chosen[members]
+    return int(ways[kept])
 
 
 def patterns(limits: Sequence[int], slots: int) -> Counts:
@@ -129,16 +115,6 @@ def patterns(limits: Sequence[int], slots: int) -> Counts:
         rows = np.column_stack([rows[parent], value])
         used = used[parent] + value
     return rows
-
-
-def pattern_costs(problem: PlacementProblem, rows: Counts, speed: float) -> Floats:
-    """Return the cost of every pattern on a worker of `speed`, shape (3, patterns): Equation 4 for this worker alone.
-
-    The network takes part only if the pattern can be part of a plan: no entry above its operator's parallelism.
-    """
-    excess = problem.loads_with(rows.T) / speed - problem.ideal[:, None]
-    costs: Floats = np.divide(excess, problem.span[:, None], out=np.zeros_like(excess), where=problem.span[:, None] > 0)
-    return costs
 
 
 def number_of_patterns(limits: Sequence[int], slots: int) -> int:

@@ -18,7 +18,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from workbench.arrays import Floats, Ints
-from workbench.errors import WorkbenchError
+from workbench.checks import one_of, within
 from workbench.placement._effort import Effort, deadline
 from workbench.placement._level import Pool, dealt, plan_below, raise_level, rounded
 from workbench.placement._pattern_search import Instance, improve, instance, scaled
@@ -82,10 +82,8 @@ def optimal(
     worker
         Capacities of a worker of speed 1, for the rate; none is known by default.
     """
-    if not 0 <= gap <= 1:
-        raise WorkbenchError(f"gap is {gap!r}; give a number from 0 to 1.")
-    if objective not in get_args(Objective):
-        raise WorkbenchError(f"The objective is {objective!r}; use one of {', '.join(get_args(Objective))}.")
+    within("gap", gap, 0, 1, ends="[]")
+    one_of("The objective", objective, get_args(Objective))
     effort = Effort(deadline(timeout_s), math.inf if timeout_s else _NODES)
     if objective == "rate":
         return _of_rate(problem, worker or Worker(), gap, effort)

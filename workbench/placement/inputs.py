@@ -18,17 +18,18 @@ section 6.2.2).
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 from statistics import median_low
 from typing import Any
 
 from workbench import bounds, units
-from workbench.checks import finite, shown
+from workbench.checks import finite, positive, shown, within
+from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
-from workbench.placement.measured import BATCH, MeasuredQuery, batch_query, measured_query
+from workbench.metrics import SOURCE, OperatorMetrics
 from workbench.placement.problem import DIMENSIONS, CostVector, PlacementProblem
 from workbench.placement.skew import placement_groups
 from workbench.placement.throughput import calibrated_worker
@@ -42,7 +43,10 @@ from workbench.records import (
     nearest_run,
     planned_from_dict,
 )
-from workbench.simulation import Worker
+from workbench.simulation import PRESETS, Worker, preset, short_name
+
+BATCH = "micro-batch"
+"""Name of the single operator as which all stages of a micro-batch are placed and scaled."""
 
 _SHAPE = re.compile(r"[0-9]{1,6}x[0-9]{1,6}")
 _CAPACITIES = {"cpus": "cpus", "io": "io_bytes_per_s", "net": "net_bytes_per_s"}  # fields of a worker, as users say
@@ -76,6 +80,15 @@ class PlacementInput:
         if len(self.queries) == 1:
             return next(iter(self.queries.values()))
         return PlacementProblem.together(self.queries)
+
+
+@dataclass(frozen=True)
+class MeasuredQuery:
+    """A query as measured: its dataflow, and unit costs by operator; `guessed` says that its edges were not given."""
+
+    dataflow: Dataflow
+    profiles: Mapping[str, OperatorProfile]
+    guessed: bool = False
 
 
 @dataclass(frozen=True)
@@ -133,10 +146,8 @@ def read_placement_input(
         Slots of an invented cluster, if none is named; never those of a problem document's worker.
     """
     what = f"The placement input {os.fspath(path)}"
-    if rate is not None and not (finite(rate) and rate > 0):
-        raise WorkbenchError(f"The rate to place for is {shown(rate)}; give a finite number above 0, in records/s.")
-    if rate is not None and rate > bounds.RATE:
-        raise WorkbenchError(f"The rate to place for is {shown(rate)}; it must be at most {bounds.RATE:g} records/s.")
+    if rate is not None:
+        within("The rate to place for", rate, 0, bounds.RATE, "records/s", ends="(]")
     text = read_text(path, what)
     try:
         document = parse_yaml(text) if Path(path).suffix in {".yaml", ".yml"} else parse_json(text, by_hand=True)
@@ -272,8 +283,6 @@ def _problem(asked: _Request, document: Mapping[str, Any]) -> PlacementInput:
     if workers is None:
         workers = _get(asked, document, "workers", int)
     speeds = asked.speeds if asked.speeds is not None else document.get("speeds")
-    if speeds is not None and not (isinstance(speeds, list | tuple) and all(map(_number, speeds))):
-        raise WorkbenchError(f"{asked.what}: speeds is {shown(speeds)}; it must be a list of numbers.")
     stated = None if "rate" not in document else _above(asked, document, "rate")
     queries = {"query": document} if alone else _get(asked, document, "queries", dict)
     factor = 1.0 if asked.rate is None or stated is None else asked.rate / stated
@@ -312,11 +321,12 @@ def _query(  # noqa: PLR0917
         tasks[title] = _get(asked, operator, "tasks", int, f" of operator {title!r}")
         for load in DIMENSIONS:
             value = operator.get(load, 0.0)
-            wrong = None if _number(value) else "give a number below 1e308"
-            if wrong is None and value > bounds.NUMBER:
-                wrong = f"it must be at most {bounds.NUMBER:g}"
-            if wrong is not None:
-                raise WorkbenchError(f"{asked.what}: {load} of operator {title!r} is {shown(value)}; {wrong}.")
+            # the problem names the operator of a NaN
+            if not (finite(value) or isinstance(value, float)) or value > bounds.NUMBER:
+                raise WorkbenchError(
+                    f"{asked.what}: {load} of operator {title!r} is {shown(value)}; it must be a number of at most "
+                    f"{bounds.NUMBER:g}."
+                )
             loads[load][title] = value * factor
     edges = query.get("edges", [])
     if not (
@@ -329,12 +339,6 @@ def _query(  # noqa: PLR0917
     cpu, io, net = loads.values()
     even = PlacementProblem(tasks, [tuple(edge) for edge in edges], workers, slots, cpu, io, net, speeds)
     shares = {title: operator["shares"] for title, operator in operators.items() if "shares" in operator}
-    for title, given in shares.items():
-        if not (isinstance(given, list) and all(map(_number, given))):
-            raise WorkbenchError(
-                f"{asked.what}: shares of operator {title!r} is {shown(given)}; it must be a list of one number for "
-                "each task."
-            )
     return placement_groups(even, shares).problem if shares else even
 
 
@@ -349,16 +353,9 @@ def _get(asked: _Request, document: Mapping[str, Any], key: str, kind: type, of:
 
 
 def _above(asked: _Request, document: Mapping[str, Any], key: str) -> float:
-    value: Any = document.get(key)
+    value = positive(f"{asked.what}: {key}", document.get(key))
     most = bounds.RATE if key == "rate" else bounds.NUMBER
-    allowed = None
-    if not finite(value) or value <= 0:
-        allowed = "a finite number above 0"
-    elif not bounds.LEAST_NUMBER <= value <= most:
-        allowed = f"at least {bounds.LEAST_NUMBER:g} and at most {most:g}"
-    if allowed is not None:
-        raise WorkbenchError(f"{asked.what}: {key} is {shown(value)}; it must be {allowed}.")
-    return float(value)
+    return within(f"{asked.what}: {key}", value, bounds.LEAST_NUMBER, most, ends="[]")
 
 
 def _known(asked: _Request, document: Mapping[str, Any], keys: set[str], of: str = "") -> None:
@@ -367,10 +364,6 @@ def _known(asked: _Request, document: Mapping[str, Any], keys: set[str], of: str
             raise WorkbenchError(
                 f"{asked.what} has the unknown key {shown(key)}{of}; known are {', '.join(sorted(keys))}."
             )
-
-
-def _number(value: object) -> bool:
-    return finite(value) or isinstance(value, float)  # the problem names the operator of a NaN
 
 
 def _measurement(asked: _Request, measured: Measurement, tasks: Mapping[str, int] | None = None) -> PlacementInput:
@@ -492,3 +485,55 @@ def _capacity(plan: CapacityPlan) -> str:
 
 def _same(rate: float, other: float) -> bool:
     return math.isclose(rate, other, rel_tol=1e-6)
+
+
+def batch_query(plan: CapacityPlan, seen: Sequence[OperatorMetrics], slot_cpus: float) -> MeasuredQuery:
+    """Derive the unit costs of a whole micro-batch, so that the plan's slots carry just the plan's capacity.
+
+    The stages of a micro-batch take all slots in turn, so a slot is what is placed and scaled: one operator, with as
+    many tasks as slots. A record costs it all slots over the capacity, which counts the fixed part of a batch, waiting
+    and uneven keys in, as no sum of the operators' CPU seconds does.
+    """
+    records = next((one.records_in for one in seen if one.scans), 0) or max((one.records_in for one in seen), default=0)
+    state, shuffled = (
+        sum(getattr(one, name) or 0 for one in seen) / max(1, records) for name in ("state_bytes", "shuffle_bytes")
+    )
+    profile = OperatorProfile(plan.budget.slots * slot_cpus / plan.expected_rate, state, shuffled, 1.0)
+    operators = (Operator(SOURCE, SOURCE), Operator(BATCH, BATCH, plan.stateful))
+    flow = Dataflow(plan.query, operators, (Edge(SOURCE, BATCH),))
+    return MeasuredQuery(flow, {BATCH: profile})
+
+
+def measured_query(
+    name: str, operators: Iterable[OperatorMetrics], edges: Iterable[tuple[str, str]] | None = None
+) -> MeasuredQuery:
+    """Derive unit costs from what was observed (CAPSys, section 5.1: metric / records, here input records).
+
+    Without edges, they are those of the simulated query of this name if it has these operators, else a chain in the
+    order observed. Operators that nothing feeds are fed by a source that runs elsewhere.
+    """
+    seen = list(operators)
+    names = [one.operator for one in seen]
+    simulated = short_name(name)
+    known = preset(simulated).dataflow if simulated in PRESETS else None
+    if edges is None and known is not None and {o.name for o in known.operators} - set(known.sources) == set(names):
+        flow, guessed = known, False
+    else:
+        guessed = edges is None
+        pairs = list(pairwise(names) if edges is None else edges)
+        fed = {downstream for _, downstream in pairs}
+        nodes = [Operator(one.operator, one.kind, one.keeps_state) for one in seen]
+        if not any(one.is_source for one in seen):
+            nodes.insert(0, Operator(SOURCE, SOURCE))
+            pairs = [*((SOURCE, one) for one in names if one not in fed), *pairs]
+        flow = Dataflow(name, tuple(nodes), tuple(Edge(*pair) for pair in pairs))
+    return MeasuredQuery(flow, {one.operator: _profile(one) for one in seen}, guessed)
+
+
+def _profile(seen: OperatorMetrics) -> OperatorProfile:
+    records = seen.records_in
+    if not records:
+        return OperatorProfile(0.0, 0.0, 0.0, 0.0)
+    return OperatorProfile(
+        seen.cpu_s / records, (seen.state_bytes or 0) / records, seen.shuffle_bytes / records, seen.selectivity or 0.0
+    )

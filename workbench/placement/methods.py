@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from workbench import bounds, units
-from workbench.checks import finite, integer, shown
+from workbench.checks import finite, shown, whole
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
 from workbench.placement._caps import CEILINGS, caps, tune
@@ -82,15 +82,6 @@ class _Decided(NamedTuple):
     problem: PlacementProblem | None = None
 
 
-class _Method(NamedTuple):
-    """A method's decision function, and its properties; see ``DRAWN``, ``SEARCHED`` and ``PROVEN``."""
-
-    decide: Callable[[_Request, PlacementProblem], _Decided]
-    drawn: bool = False
-    searched: bool = False
-    proven: bool = False
-
-
 def place(
     given: PlacementInput,
     method: str | None = None,
@@ -137,7 +128,7 @@ def _placed(method: str, asked: _Request) -> Placed:
         _compile()
     begun = time.perf_counter()
     problem = given.problem
-    counts, note, bound, chosen = _METHODS[method].decide(asked, problem)
+    counts, note, bound, chosen = _METHODS[method](asked, problem)
     seconds = time.perf_counter() - begun
     problem = chosen or problem
     rate = None if given.rate is None else placed_rate(problem, counts, given.rate, given.worker)
@@ -162,11 +153,10 @@ def check_methods(
         ("number of draws", "samples", draws, 1, bounds.DRAWS),
         ("seed", "seed", seed, 0, bounds.SEED),
     ):
-        number = integer(value)
-        if number is None or not least <= number <= most:
-            over = number is not None and number > most
-            allowed = f"at most {most:,}" if over else f"a whole number of at least {least}"
-            raise WorkbenchError(f"The {thing} is {shown(value)}; it must be {allowed}.", settings=(name,))
+        try:
+            whole(f"The {thing}", value, least, most)
+        except WorkbenchError as error:
+            raise WorkbenchError(error.message, settings=(name,)) from error
     if timeout_s is not None and not 0 < timeout_s <= bounds.SECONDS:
         given = f"{timeout_s:g}" if finite(timeout_s) else shown(timeout_s)
         allowed = f"at most {bounds.SECONDS:,} seconds" if timeout_s > 0 else "seconds above 0"
@@ -444,27 +434,24 @@ BASELINES: Mapping[str, Baseline] = {
     "random": random_slots,
 }
 
-_METHODS: Mapping[str, _Method] = {
-    "optimal": _Method(_optimal, searched=True, proven=True),
-    "caps": _Method(_caps, searched=True),
-    "caps-first": _Method(_caps_first),
-    "caps-all": _Method(partial(_caps, everywhere=True), searched=True),
-    "least-cost": _Method(_least_cost, searched=True, proven=True),
-    **{name: _Method(partial(_in_groups, method=name)) for name in GROUP_METHODS},
-    **{
-        name: _Method(partial(_load_blind, baseline=baseline), drawn=baseline is not round_robin)
-        for name, baseline in BASELINES.items()
-    },
-    "odrp": _Method(_by_odrp),
+_METHODS: Mapping[str, Callable[[_Request, PlacementProblem], _Decided]] = {
+    "optimal": _optimal,
+    "caps": _caps,
+    "caps-first": _caps_first,
+    "caps-all": partial(_caps, everywhere=True),
+    "least-cost": _least_cost,
+    **{name: partial(_in_groups, method=name) for name in GROUP_METHODS},
+    **{name: partial(_load_blind, baseline=baseline) for name, baseline in BASELINES.items()},
+    "odrp": _by_odrp,
 }
 
 METHODS = tuple(_METHODS)
 
-DRAWN = tuple(name for name, method in _METHODS.items() if method.drawn)
+DRAWN = tuple(name for name, baseline in BASELINES.items() if baseline is not round_robin)
 """Methods that use chance."""
 
-SEARCHED = tuple(name for name, method in _METHODS.items() if method.searched)
+SEARCHED = ("optimal", "caps", "caps-all", "least-cost")
 """Methods that have a plan at any moment, and return it when asked to stop; see `stopping_when`."""
 
-PROVEN = tuple(name for name, method in _METHODS.items() if method.proven)
+PROVEN = ("optimal", "least-cost")
 """Methods with a bound: without a time limit their effort is bounded, and the answer the same on every machine."""

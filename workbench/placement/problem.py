@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
-from heapq import heapify, heappop, heappush
+from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
 from itertools import chain
 from typing import NamedTuple, Self, cast, get_args
 
@@ -315,24 +316,22 @@ class PlacementProblem:
     @cached_property
     def topological_order(self) -> tuple[int, ...]:
         """Positions of the operators, each after those that feed it; ties in input order."""
-        waiting = [0] * len(self.operators)
-        fed: list[list[int]] = [[] for _ in self.operators]
+        sorter = TopologicalSorter[int](dict.fromkeys(range(len(self.operators)), ()))
         for edge in self.edges:
-            waiting[edge.downstream] += 1
-            fed[edge.upstream].append(edge.downstream)
-        ready = [operator for operator, count in enumerate(waiting) if count == 0]
-        heapify(ready)
-        order = []
-        while ready:
-            operator = heappop(ready)
-            order.append(operator)
-            for downstream in fed[operator]:
-                waiting[downstream] -= 1
-                if waiting[downstream] == 0:
-                    heappush(ready, downstream)
-        if len(order) < len(self.operators):
-            stuck = ", ".join(self.operators[o] for o in range(len(waiting)) if o not in order)
-            raise WorkbenchError(f"The edges form a cycle among the operators {stuck}; a dataflow must be acyclic.")
+            sorter.add(edge.downstream, edge.upstream)
+        try:
+            sorter.prepare()
+        except CycleError as error:
+            stuck = ", ".join(self.operators[operator] for operator in sorted(set(error.args[1])))
+            raise WorkbenchError(
+                f"The edges form a cycle among the operators {stuck}; a dataflow must be acyclic."
+            ) from error
+        ready, order = list[int](), list[int]()
+        while sorter.is_active():
+            for operator in sorter.get_ready():
+                heappush(ready, operator)
+            order.append(heappop(ready))
+            sorter.done(order[-1])
         return tuple(order)
 
     @cached_property
@@ -342,6 +341,11 @@ class PlacementProblem:
             tuple(w for w, speed in enumerate(self.speeds) if speed == distinct)
             for distinct in sorted(set(self.speeds), reverse=True)
         )
+
+    @property
+    def fastest_first(self) -> list[int]:
+        """All workers, class by class."""
+        return [worker for members in self.classes for worker in members]
 
     @cached_property
     def loads(self) -> Floats:
@@ -369,17 +373,13 @@ class PlacementProblem:
 
         L^max is the load of the slowest worker with the tasks of the highest load on all its slots.
         """
-        span = np.zeros(3)
-        for dimension in range(3):
-            left, heaviest = self.slots, 0.0
-            for operator in np.argsort(-self.loads[dimension], kind="stable"):
-                taken = min(left, self.parallelism[operator])
-                heaviest += taken * self.loads[dimension, operator]
-                left -= taken
-            heaviest /= min(self.speeds)
-            difference = heaviest - self.ideal[dimension]
-            same = math.isfinite(difference) and difference <= _SAME_LOAD * heaviest
-            span[dimension] = 0.0 if same else difference
+        order = np.argsort(-self.loads, axis=1, kind="stable")
+        placed = np.minimum(np.cumsum(np.array(self.parallelism)[order], axis=1), self.slots)
+        each = np.diff(placed, axis=1, prepend=0) * np.take_along_axis(self.loads, order, axis=1)
+        heaviest = np.cumsum(each, axis=1)[:, -1] / min(self.speeds)
+        difference = heaviest - self.ideal
+        same = np.isfinite(difference) & (difference <= _SAME_LOAD * heaviest)
+        span: Floats = np.where(same, 0.0, difference)
         return span
 
     def checked(self, counts: ArrayLike) -> Counts:
@@ -388,7 +388,7 @@ class PlacementProblem:
         shape = (len(self.operators), self.workers)
         if given.shape != shape:
             raise WorkbenchError(f"The counts have shape {given.shape}; a plan has shape {shape}: operators, workers.")
-        plan = given.astype(np.int64)
+        plan = given.astype(np.int64, order="C")
         if not np.array_equal(plan, given) or (plan < 0).any():
             raise WorkbenchError("A plan has a negative or broken count; counts are whole numbers from 0 on.")
         for operator, (placed, tasks) in enumerate(zip(plan.sum(axis=1), self.parallelism, strict=True)):
@@ -430,22 +430,20 @@ class PlacementProblem:
 
     def cost(self, counts: ArrayLike) -> CostVector:
         """Cost of a plan, shape (operators, workers): how far its bottleneck worker is from the ideal (Equation 4)."""
-        excess = np.maximum(self.bottleneck(counts) - self.ideal, 0.0)
-        cost = np.divide(excess, self.span, out=np.zeros(3), where=self.span > 0)
-        return CostVector(*cost.tolist())
+        return CostVector(*np.maximum(self.relative(self.bottleneck(counts)), 0.0).tolist())
 
-    def canonical(self, counts: ArrayLike) -> Counts:
-        """Order the workers of every class so that their tasks descend lexicographically."""
-        plan = self.checked(counts)
-        ordered = plan.copy()
-        for members in self.classes:
-            rows = sorted((tuple(plan[:, worker]) for worker in members), reverse=True)
-            ordered[:, list(members)] = np.array(rows).T
-        return ordered
+    def relative(self, loads: Floats) -> Floats:
+        """Return the costs of loads of a worker of speed 1, shape (3, ...), below 0 below L^min (Equation 4)."""
+        excess = loads.T - self.ideal
+        costs: Floats = np.divide(excess, self.span, out=np.zeros_like(excess), where=self.span > 0).T
+        return costs
 
     def plan(self, counts: ArrayLike) -> Plan:
-        """Return the canonical plan of `counts`, with its cost; the array is read-only."""
-        ordered = self.canonical(counts)
+        """Return the plan with its cost, canonical: tasks of the workers of a class descend lexicographically."""
+        ordered = self.checked(counts)
+        for members in self.classes:
+            rows = sorted((tuple(ordered[:, worker]) for worker in members), reverse=True)
+            ordered[:, list(members)] = np.array(rows).T
         ordered.setflags(write=False)
         return Plan(ordered, self.cost(ordered))
 
@@ -514,8 +512,7 @@ def source_rates(dataflow: Dataflow, rate: float | Mapping[str, float]) -> Mappi
     if set(rate) != set(sources):
         raise WorkbenchError(f"Rates are given for {', '.join(rate)}; the sources are {', '.join(sources)}.")
     for name, value in rate.items():
-        if not (math.isfinite(value) and value >= 0):
-            raise WorkbenchError(f"The rate of source {name!r} is {value!r}; give finite records/s from 0 on.")
+        not_negative(f"The rate of source {name!r}", value, "records/s")
     return rate
 
 

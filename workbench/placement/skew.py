@@ -7,12 +7,13 @@ groups of about equal load, each of which is placed like an operator of its own.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
-from workbench.checks import shown
+from workbench.checks import entries, finite, shown, within
 from workbench.errors import WorkbenchError
-from workbench.placement.problem import Link, PlacementProblem
+from workbench.placement.problem import PlacementProblem
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,7 @@ def placement_groups(
     task, and with them the skew: its other end is divided alike. A group holds tasks whose share is at least
     ``1 - tolerance`` of its largest; all count as their mean.
     """
-    if not 0 <= tolerance < 1:
-        raise WorkbenchError(f"tolerance is {tolerance!r}; give a number from 0 to below 1.")
+    within("tolerance", tolerance, 0, 1, ends="[)")
     skew = _spread(problem, dict(_checked(problem, name, given) for name, given in shares.items()))
     members: dict[str, tuple[str, tuple[int, ...]]] = {}
     parts: list[list[str]] = []
@@ -55,17 +55,12 @@ def placement_groups(
             loads.append(problem.loads[:, operator] * (mean * count / math.fsum(given)))
     cpu, io, net = np.transpose(loads).tolist()
     tasks = {part: len(subtasks) for part, (_, subtasks) in members.items()}
-    edges = [edge for link in problem.edges for edge in _edges(link, parts)]
+    edges: list[tuple[str, str, str]] = []
+    for up, down, way in problem.edges:  # all parts with all, or those of a forward edge in turn
+        ends = zip(parts[up], parts[down], strict=True) if way == "forward" else product(parts[up], parts[down])
+        edges += [(u, v, way) for u, v in ends]
     divided = PlacementProblem(tasks, edges, problem.workers, problem.slots, cpu, io, net, problem.speeds)
     return PlacementGroups(divided, members)
-
-
-def _edges(link: Link, parts: list[list[str]]) -> list[tuple[str, str, str]]:
-    """Return edges between the parts of both ends: all with all, or those of a forward edge in turn."""
-    upstream, downstream = parts[link.upstream], parts[link.downstream]
-    if link.partitioning == "forward":
-        return [(u, v, "forward") for u, v in zip(upstream, downstream, strict=True)]
-    return [(u, v, "shuffle") for u in upstream for v in downstream]
 
 
 def _checked(problem: PlacementProblem, name: str, shares: Sequence[float]) -> tuple[int, tuple[float, ...]]:
@@ -75,13 +70,13 @@ def _checked(problem: PlacementProblem, name: str, shares: Sequence[float]) -> t
         )
     operator = problem.operators.index(name)
     count = problem.parallelism[operator]
-    good = all(math.isfinite(share) and share >= 0 for share in shares)
-    if len(shares) != count or not good or math.fsum(shares) <= 0:
+    given = entries(f"The shares of operator {name!r}", shares)
+    if len(given) != count or not all(finite(share) and share >= 0 for share in given) or math.fsum(given) <= 0:
         raise WorkbenchError(
-            f"The {len(shares):,} shares of operator {name!r} are {shown(list(shares))}; give a finite number from 0 "
+            f"The {len(given):,} shares of operator {name!r} are {shown(list(given))}; give a finite number from 0 "
             f"on for each of its {count} tasks, not all 0."
         )
-    return operator, tuple(map(float, shares))
+    return operator, tuple(map(float, given))
 
 
 def _spread(problem: PlacementProblem, shares: dict[int, tuple[float, ...]]) -> dict[int, tuple[float, ...]]:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from workbench.arrays import Floats
-from workbench.checks import finite, positive, shown, whole
+from workbench.checks import positive, whole, within
 from workbench.errors import WorkbenchError
 from workbench.placement._effort import Effort
 from workbench.placement._search import explore_plans
@@ -55,8 +55,7 @@ class Spread:
 
     def quantile(self, share: float) -> float:
         """Return the rate that this share of random placements misses: one that was drawn, so it may be inf."""
-        if not 0 <= share <= 1:
-            raise WorkbenchError(f"The share of random placements is {share!r}; give a number from 0 to 1.")
+        within("The share of random placements", share, 0, 1, ends="[]")
         return float(np.quantile(self.rates, share, method="lower"))
 
 
@@ -65,10 +64,7 @@ def placed_rate(problem: PlacementProblem, counts: ArrayLike, rate: float, worke
 
     `worker` has the capacities at speed 1; a worker of speed 2 has twice as much, but no faster cores.
     """
-    if not (finite(rate) and rate > 0):
-        raise WorkbenchError(
-            f"The rate of the loads is {shown(rate)}; it must be a finite number above 0, in records/s."
-        )
+    positive("The rate of the loads", rate, "records/s")
     loads = problem.worker_loads(counts)
     speeds = np.array(problem.speeds)
     capacity = np.array([worker.cpus, worker.io_bytes_per_s, worker.net_bytes_per_s])[:, None] * speeds

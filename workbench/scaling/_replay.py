@@ -33,7 +33,7 @@ from workbench.simulation import (
     whole_step,
 )
 
-_Size = tuple[float, float]  # cpus, memory as shares of a worker
+_Size = tuple[float, float]  # cores, memory of a task as shares of a worker's
 
 # With two resources "largest" has several meanings.
 _ORDERS: tuple[Callable[[_Size], float], ...] = (max, sum, lambda size: size[1], lambda size: size[0])
@@ -59,14 +59,6 @@ class WorkerShape:
         positive("A worker's memory_mb", self.memory_mb)
 
 
-class TaskDemand(NamedTuple):
-    """Needs of `tasks` equal tasks: the complete memory (MB) and the cores of each."""
-
-    tasks: int
-    memory_mb: float
-    cpus: float = 1.0
-
-
 @dataclass(frozen=True)
 class Fleet:
     """Workers of one shape, started and stopped as tasks need them, each paid as a whole."""
@@ -89,51 +81,45 @@ class Fleet:
         if cluster is not None:
             workers = sum(sum(counts) > 0 for counts in zip(*cluster.counts.values(), strict=True))
         else:
-            managed: Managed = managed_mb or {}
-            demands = {
-                name: TaskDemand(count, self.task_memory_mb + (managed.get(name) or 0.0), self.task_cpus)
-                for name, count in tasks.items()
-            }
-            workers = len(pack_tasks(demands, self.shape))
+            workers = packed(tasks, {name: self._size(name, (managed_mb or {}).get(name) or 0.0) for name in tasks})
         return Paid(workers, workers * self.shape.cpus, workers * self.shape.memory_mb)
 
+    def _size(self, name: str, managed_mb: float) -> _Size:
+        """Return what a task takes, after a check that a worker has as much."""
+        memory_mb = self.task_memory_mb + managed_mb
+        size = self.task_cpus / self.shape.cpus, memory_mb / self.shape.memory_mb
+        require(
+            max(size) <= 1 + SLACK,
+            f"One task of operator {name!r} needs {self.task_cpus:g} cores and {memory_mb:,g} MB; a worker has "
+            f"{self.shape.cpus:g} and {self.shape.memory_mb:,g}. Choose larger workers or a lower memory level.",
+        )
+        return size
 
-def pack_tasks(demands: Mapping[str, TaskDemand], shape: WorkerShape) -> list[dict[str, int]]:
-    """Pack all tasks into few workers of one shape, and return the tasks of every worker by operator.
+
+def packed(tasks: Tasks, sizes: Mapping[str, _Size]) -> int:
+    """Pack all tasks into few workers, and return their number.
 
     Multidimensional bin packing by best fit decreasing: the largest task first, into the worker that it fills most; a
     new worker if none has room. Of four meanings of "largest" the one with the fewest workers is taken. Ties: operators
     in their order, workers by lowest index.
     """
-    sizes = {name: (demand.cpus / shape.cpus, demand.memory_mb / shape.memory_mb) for name, demand in demands.items()}
-    for name, demand in demands.items():
-        require(
-            demand.tasks == 0 or max(sizes[name]) <= 1 + SLACK,
-            f"One task of operator {name!r} needs {demand.cpus:g} cores and {demand.memory_mb:,g} MB; a worker has "
-            f"{shape.cpus:g} and {shape.memory_mb:,g}. Choose larger workers or a lower memory level.",
-        )
-    return min((_best_fit(demands, sizes, order) for order in _ORDERS), key=len)
+    return min(_best_fit(tasks, sizes, order) for order in _ORDERS)
 
 
-def _best_fit(
-    demands: Mapping[str, TaskDemand], sizes: Mapping[str, _Size], order: Callable[[_Size], float]
-) -> list[dict[str, int]]:
-    workers: list[dict[str, int]] = []
+def _best_fit(tasks: Tasks, sizes: Mapping[str, _Size], order: Callable[[_Size], float]) -> int:
     used: list[_Size] = []
-    for name in sorted(demands, key=lambda name: -order(sizes[name])):
-        left, size = demands[name].tasks, sizes[name]
+    for name in sorted(tasks, key=lambda name: -order(sizes[name])):
+        left, size = tasks[name], sizes[name]
         fitting = iter(sorted((-sum(held), index) for index, held in enumerate(used) if _fits(held, size)))
         while left:
-            _, chosen = next(fitting, (0.0, len(workers)))
-            if chosen == len(workers):
-                workers.append({})
+            _, chosen = next(fitting, (0.0, len(used)))
+            if chosen == len(used):
                 used.append((0.0, 0.0))
             # The next equal task fits best here too, because this worker has become fuller.
             while left and _fits(used[chosen], size):
-                workers[chosen][name] = workers[chosen].get(name, 0) + 1
                 used[chosen] = (used[chosen][0] + size[0], used[chosen][1] + size[1])
                 left -= 1
-    return workers
+    return len(used)
 
 
 def _fits(held: _Size, size: _Size) -> bool:
@@ -212,8 +198,7 @@ def replay(
     meter = _Meter(deployment)
     changes: list[Reconfiguration] = []
     consumed, backlog, busy = (np.zeros(len(arrivals)) for _ in range(3))
-    paid, sizes = [_paid(deployment, fleet)], [deployment.size]  # from each deployment to the next
-    since = [0]
+    deployed = [(0, deployment.size, *_paid(deployment, fleet))]  # from which step on, how many tasks, and what is paid
     waiting, down_until_s, deployed_s, asked_s = 0.0, 0.0, 0.0, 0.0
     memory: Memory | None = None
     for number, arrived in enumerate(arrivals.tolist()):
@@ -245,9 +230,8 @@ def replay(
         state, deployment = carry(state, deployment, after), after
         meter = _Meter(deployment)
         down_until_s = deployed_s = asked_s = now_s + downtime
-        paid.append(_paid(deployment, fleet))
-        sizes.append(deployment.size)
-        since.append(number + 1)
+        deployed.append((number + 1, deployment.size, *_paid(deployment, fleet)))
+    since, sizes, workers, cores, paid_mb = zip(*deployed, strict=True)
     lasting = np.diff([*since, len(arrivals)])
     return Timeline(
         step,
@@ -258,9 +242,9 @@ def replay(
         np.repeat(sizes, lasting),
         tuple(changes),
         0.0 if math.isinf(memory_mb) else memory_mb,
-        np.repeat([one.cpus for one in paid], lasting),
-        np.repeat([one.memory_mb for one in paid], lasting),
-        np.repeat([one.workers for one in paid], lasting),
+        np.repeat(cores, lasting),
+        np.repeat(paid_mb, lasting),
+        np.repeat(workers, lasting),
         None if fleet is None else fleet.price_per_hour,
         model.window_s,
         batch_s,
@@ -317,14 +301,14 @@ class _Popularity:
 
     def __init__(self, keys: Mapping[str, KeyTrace]) -> None:
         self._keys = keys
-        self._until_s = -math.inf
+        self._epochs: dict[str, int] = {}
 
     def at(self, time_s: float, deployment: Deployment) -> Deployment:
         """Return `deployment` with the shares at `time_s`; unchanged if they still hold."""
-        if not self._keys or (time_s < self._until_s and deployment.key_shares is not None):
-            return deployment
         epochs = {name: trace.epoch_at(time_s) for name, trace in self._keys.items()}
-        self._until_s = min((epochs[name] + 1) * trace.period_s for name, trace in self._keys.items()) - 1e-6
+        if epochs == self._epochs and (deployment.key_shares is not None or not epochs):
+            return deployment
+        self._epochs = epochs
         unknown = [name for name in self._keys if name not in deployment.tasks]
         require(
             not unknown,

@@ -23,7 +23,7 @@ from workbench.placement import (
     flink_evenly,
     optimal,
 )
-from workbench.scaling.ds2_policy import ds2, utilization
+from workbench.scaling.ds2_policy import ds2
 from workbench.scaling.policies import Answer, Decision, Memory, Policy, Tasks, Window
 from workbench.simulation import Cluster, Worker, stream
 
@@ -86,7 +86,7 @@ class Controller(Generic[Memory]):
         if wanted is None:
             return None, ControllerMemory(remembered, before.placements)
         decision = wanted if isinstance(wanted, Decision) else Decision(wanted)
-        need = needed_tasks(window)
+        need = ds2(window.dataflow, window.counters, window.source_rates).needed
         tasks = self.fitting(decision.tasks, need)
         same_memory = decision.managed_mb is None or decision.managed_mb == window.managed_mb
         trimmed = tasks != dict(decision.tasks)
@@ -147,16 +147,6 @@ class Controller(Generic[Memory]):
         for _, _, name in further[: room - sum(kept.values())]:
             kept[name] += 1
         return kept
-
-
-def needed_tasks(window: Window) -> dict[str, float]:
-    """Return the tasks that keep up with the source rates at the window's true rates: DS2 before rounding.
-
-    Sources are left out, and so are operators without a known true rate.
-    """
-    found = ds2(window.dataflow, window.counters, window.source_rates)
-    shares = utilization(window, window.source_rates)
-    return {name: shares[name] * window.tasks[name] for name in shares if name not in found.uninformed}
 
 
 def served(tasks: Tasks, need: Mapping[str, float]) -> float:

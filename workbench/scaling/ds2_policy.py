@@ -47,6 +47,7 @@ class Ds2Decision:
     parallelism: Mapping[str, int]  # tasks, without sources, which keep theirs
     selectivity: Mapping[str, float] = field(default_factory=dict)  # records out per record in
     uninformed: tuple[str, ...] = ()  # without informative counters: they keep their tasks and last selectivity
+    needed: Mapping[str, float] = field(default_factory=dict)  # tasks before rounding, without the uninformed
 
 
 def ds2(
@@ -70,6 +71,7 @@ def ds2(
     output: dict[str, float] = {}
     parallelism: dict[str, int] = {}
     selectivity: dict[str, float] = {}
+    needed: dict[str, float] = {}
     uninformed = []
     for name in dataflow.topological_order():
         if name in source_rates:
@@ -82,14 +84,14 @@ def ds2(
         true_rates[name] = (processing, pushing)
         if informative:
             selectivity[name] = pushing / processing
-            tasks = need * len(informative) / processing
+            needed[name] = tasks = need * len(informative) / processing
             parallelism[name] = max(1, math.ceil(tasks - SLACK * max(1.0, tasks)))  # but for errors of rounding
         else:
             selectivity[name] = last_selectivity.get(name, 1.0)
             parallelism[name] = len(counters[name])
             uninformed.append(name)
         output[name] = need * selectivity[name]
-    return Ds2Decision(true_rates, output, parallelism, selectivity, tuple(uninformed))
+    return Ds2Decision(true_rates, output, parallelism, selectivity, tuple(uninformed), needed)
 
 
 def _check(dataflow: Dataflow, counters: Mapping[str, Sequence[Counters]], source_rates: Mapping[str, float]) -> None:
@@ -229,14 +231,11 @@ class Ds2Policy:
 
 def utilization(window: Window, rates: Mapping[str, float]) -> dict[str, float]:
     """Return the share of its true processing rate that each operator needs at source `rates`; busyness if unknown."""
-    found = ds2(window.dataflow, window.counters, rates)
-    asked = {}
-    for name, (processing, _) in found.true_rates.items():
-        arriving = sum(found.optimal_output[edge.upstream] for edge in window.dataflow.feeding.get(name, ()))
-        informative = sum(processed > 0 and useful > 0 for processed, _, useful in window.counters[name])
-        whole = processing * len(window.counters[name]) / informative if informative else 0.0
-        asked[name] = arriving / whole if whole > 0 else window.busyness[name]
-    return asked
+    needed = ds2(window.dataflow, window.counters, rates).needed
+    return {
+        name: needed[name] / len(tasks) if name in needed else window.busyness[name]
+        for name, tasks in window.counters.items()
+    }
 
 
 def _busiest(tasks: Sequence[Counters]) -> tuple[Counters, ...]:

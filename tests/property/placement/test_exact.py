@@ -13,7 +13,7 @@ from workbench.placement import PlacementProblem, optimal
 from workbench.placement._effort import Effort
 from workbench.placement._level import Pool, plan_below, raise_level
 from workbench.placement._pattern_search import ALONE, CHEAPEST, FARTHEST, TWO, find_pattern, instance, pattern_cost
-from workbench.placement.counting import pattern_costs, patterns
+from workbench.placement.counting import patterns
 
 DIMENSIONS = {
     "cost": (True, True, True),
@@ -82,10 +82,9 @@ def is_found_by_branching_or_proven_absent(problem, objective, least, part):
 def linear_programme(problem, dimensions):
     """Least level at which patterns average to the tasks, by HiGHS over all patterns."""
     rows = patterns(problem.parallelism, problem.slots)
-    costs = [
-        pattern_costs(problem, rows, problem.speeds[members[0]])[list(dimensions)].max(axis=0)
-        for members in problem.classes
-    ]
+    loads = problem.loads_with(rows.T)
+    speeds = [problem.speeds[members[0]] for members in problem.classes]
+    costs = [problem.relative(loads / speed)[list(dimensions)].max(axis=0) for speed in speeds]
     sizes = [len(members) for members in problem.classes]
 
     def feasible(level):

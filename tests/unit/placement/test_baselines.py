@@ -23,7 +23,7 @@ class Fixed:
 
 
 def plan_of(problem, counts):
-    return tuple(map(tuple, problem.canonical(counts).T.tolist()))
+    return tuple(map(tuple, problem.plan(counts).counts.T.tolist()))
 
 
 def wider():

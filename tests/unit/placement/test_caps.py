@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -167,5 +168,6 @@ def test_a_probe_out_of_time_is_told(monkeypatch):
     monkeypatch.setattr(_caps, "explore_plans", slow)
     problem = example_b((4, 6, 5, 8, 1), 4, 6)
     assert not tune(problem, bounds=False).minimal
+    monkeypatch.setattr(_caps, "tune", partial(tune, bounds=False))
     with pytest.warns(UserWarning, match=r"took more than 5.0 s and counts as having no plan"):
-        tune_thresholds(problem, bounds=False)
+        tune_thresholds(problem)

@@ -48,12 +48,12 @@ def test_one_operator_is_counted_as_partitions_even_beyond_64_bits():
 
 test_what_cannot_be_counted_is_refused = refusals(
     lambda arguments: count_plans(*arguments),
-    (((1, -1), 2, 2), "parallelism has the entry -1; give whole numbers from 0 on"),
-    (((1,), 0, 2), "workers has the entry 0; give whole numbers from 1 on"),
-    (((math.nan,), 2, 2), "parallelism has the entry nan; give whole numbers from 0 on"),
+    (((1, -1), 2, 2), "Entry 1 of parallelism is -1; it must be a whole number of at least 0"),
+    (((1,), 0, 2), "workers is 0; it must be a whole number of at least 1"),
+    (((math.nan,), 2, 2), "Entry 0 of parallelism is nan; it must be a whole number of at least 0"),
     (("22", 2, 2), "parallelism is '22'; give a sequence"),
     (((1000, 1000), 1500, 2), r"takes about \d+ GiB of memory, more than the 2 allowed; count a smaller"),
     (((10**400,), 10**400, 1), r"takes about 2e\+300 additions, more than the 5e\+10 allowed"),
-    (((1,), 2, 0.5), "slots has the entry 0.5"),
+    (((1,), 2, 0.5), "slots is 0.5; it must be a whole number of at least 1"),
     (((40, 72, 56, 80, 8), 16, 16), r"takes about \de\+\d\d additions, more than the 5e\+10 allowed"),
 )

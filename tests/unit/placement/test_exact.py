@@ -62,13 +62,12 @@ def test_asked_to_stop_a_search_ends_with_the_best_so_far():
 
 test_bad_arguments_are_refused_with_what_is_allowed = refusals(
     lambda find, arguments: find(example_a(), **arguments),
-    (optimal, {"gap": -0.1}, "gap is -0.1; give a number from 0 to 1"),
-    (optimal, {"timeout_s": -1}, "timeout_s is -1; give seconds above 0, or None for no limit"),
-    (optimal, {"objective": "disk"}, "The objective is 'disk'; use one of rate, cost"),
-    (search, {"timeout_s": 0}, "timeout_s is 0; give seconds above 0, or None for no limit"),
-    (tune_thresholds, {"relaxation": 1.0}, "relaxation is 1.0; give a factor above 1"),
-    (tune_thresholds, {"step": 0}, "step is 0; give a number above 0"),
-    (tune_thresholds, {"timeout_s": 0}, "timeout_s is 0; give seconds above 0"),
+    (optimal, {"gap": -0.1}, "gap is -0.1; it must be at least 0 and at most 1"),
+    (optimal, {"timeout_s": -1}, r"timeout_s is -1; it must be a finite number above 0 \(seconds, or None for"),
+    (optimal, {"objective": "disk"}, "The objective is 'disk'; use one of 'rate', 'cost'"),
+    (search, {"timeout_s": 0}, r"timeout_s is 0; it must be a finite number above 0 \(seconds, or None"),
+    (tune_thresholds, {"relaxation": 1.0}, r"relaxation is 1.0; it must be a finite number above 1 \(a factor\)"),
+    (tune_thresholds, {"timeout_s": 0}, "timeout_s is 0; it must be a finite number above 0"),
 )
 
 

@@ -173,10 +173,10 @@ test_bad_input_is_named = refusals(
     ({"most": 0}, r"replicas of 'source' is 0; it must be a whole number of at least 1"),
     ({"fixed": {"sinc": 2}}, r"unknown operator 'sinc'; there are source, map, sink"),
     ({"fixed": {"map": 9}}, r"need 11 slots at least, but 2 workers of 4 slots cannot hold more than 8; add"),
-    ({"congestion": 0.5}, r"congestion is 0\.5; give a finite number from 1 on"),
-    ({"link_delay_s": math.nan}, r"link_delay_s is nan; give a finite number from 0 on"),
-    ({"availability": 0}, r"availability is 0; give a probability above 0"),
-    ({"timeout_s": 0}, r"timeout_s is 0; give seconds above 0"),
+    ({"congestion": 0.5}, r"congestion is 0\.5; it must be a finite number of at least 1"),
+    ({"link_delay_s": math.nan}, r"link_delay_s is nan; it must be a finite number of at least 0 \(seconds\)"),
+    ({"availability": 0}, r"availability is 0; it must be above 0 and at most 1 \(a probability\)"),
+    ({"timeout_s": 0}, r"timeout_s is 0; it must be a finite number above 0 \(seconds"),
     ({"speeds": [1]}, "1 speed for 2 workers; give one for each"),
 )
 

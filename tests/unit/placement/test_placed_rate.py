@@ -87,5 +87,5 @@ test_rates_and_spreads_outside_their_range_are_refused = refusals(
     (lambda: placed_rate(IDLE, [[1, 1]], 0, Worker()), r"rate of the loads is 0; it must be a finite number above"),
     (lambda: spread(IDLE, 1, Worker(), samples=0), "samples is 0; it must be a whole number of at least 1."),
     (lambda: spread(IDLE, 1, Worker(), seed=-1), "seed is -1; it must be a whole number of at least 0."),
-    (lambda: spread(IDLE, 1, Worker()).quantile(1.1), r"share of random placements is 1.1; give a number from 0"),
+    (lambda: spread(IDLE, 1, Worker()).quantile(1.1), r"share of random placements is 1.1; it must be at least 0"),
 )

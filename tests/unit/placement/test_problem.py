@@ -74,7 +74,7 @@ def test_loads_are_divided_by_the_speed_of_the_worker_and_the_canonical_form_is_
     assert problem.cost([(2, 0), (0, 1)]).cpu == 1
     assert problem.classes == ((1,), (0,))
     problem = small(parallelism=(2, 1), workers=3, speeds=(1, 2, 1))
-    assert problem.canonical([(0, 1, 1), (1, 0, 0)]).tolist() == [[1, 1, 0], [0, 0, 1]]
+    assert problem.plan([(0, 1, 1), (1, 0, 0)]).counts.tolist() == [[1, 1, 0], [0, 0, 1]]
 
 
 FLOW = flow_of(
@@ -125,7 +125,7 @@ def test_one_number_is_the_rate_of_the_only_source():
     ("changes", "message"),
     [
         ({"rate": {"people": 1}}, "Rates are given for people; the sources are people, bids"),
-        ({"rate": {"people": 1, "bids": math.nan}}, "rate of source 'bids' is nan; give finite records/s from 0 on"),
+        ({"rate": {"people": 1, "bids": math.nan}}, "rate of source 'bids' is nan; it must be a finite number"),
         ({"profiles": {"people": PROFILES["people"]}}, "Operator 'join' of dataflow 'q' has no profile"),
         ({"parallelism": {"join": 2}}, "Operator 'sink' of dataflow 'q' has no parallelism; those given are join"),
         ({"parallelism": {"join": 2, "sink": 1, "typo": 3}}, "given for 'typo', no operator of dataflow 'q'; there"),

@@ -60,7 +60,7 @@ def test_the_heavy_task_is_kept_apart_and_equal_ones_are_not():
 def test_shares_that_do_not_fit_are_refused(shares, message):
     with pytest.raises(WorkbenchError, match=message):
         placement_groups(query(), shares)
-    with pytest.raises(WorkbenchError, match="tolerance is 1; give a number from 0 to below 1"):
+    with pytest.raises(WorkbenchError, match="tolerance is 1; it must be at least 0 and below 1"):
         placement_groups(query(), {"count": [1, 2, 3, 4]}, tolerance=1)
 
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from replayed import chain
 
 from workbench.dataflow import OperatorProfile
-from workbench.scaling import Controller, Decision, Static, Window
-from workbench.scaling.controller import needed_tasks, served
+from workbench.scaling import Controller, Decision, Static, Window, ds2
+from workbench.scaling.controller import served
 from workbench.simulation import Deployment, OperatorModel, RateTrace, Worker, steady_state
 from workbench.study import Pool, replay_start, simulated_start
 
@@ -65,8 +65,9 @@ def test_an_operator_of_unknown_need_keeps_its_tasks_and_needs_are_fractions_of_
     assert controller(6).fitting({"a": 9, "b": 9}, {"b": 9.0}) == {"a": 5, "b": 1}
     assert controller(6).fitting({"a": 10**15, "b": 2.0}) == {"a": 5, "b": 1}
     tasks = {"light": 2, "heavy": 3}
-    assert needed_tasks(window(tasks, {"light": 0.05, "heavy": 0.25})) == pytest.approx({"light": 0.5, "heavy": 2.5})
-    assert needed_tasks(window(tasks, {"light": 0.05, "heavy": 0.0})) == pytest.approx({"light": 0.5})
+    for heavy_s, needed in ((0.25, {"light": 0.5, "heavy": 2.5}), (0.0, {"light": 0.5})):
+        seen = window(tasks, {"light": 0.05, "heavy": heavy_s})
+        assert ds2(FLOW, seen.counters, seen.source_rates).needed == pytest.approx(needed)
 
 
 def test_full_slots_are_dealt_anew_only_for_a_better_served_operator_or_other_memory():

@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from workbench.arrays import Floats, Ints
-from workbench.checks import SLACK, require
+from workbench.checks import SLACK, one_of, whole
 from workbench.placement._compiled import compiled, inlined
 from workbench.placement.groups.job import GroupAllocation, Job, Nodes, Priority
 
@@ -247,20 +247,23 @@ class _Work:
     def fuse(self, i: int, j: int) -> None:
         """Empty the node of one group into that of the other if each is on one and all fits (lines 18 to 24)."""
         hosts = [[node for node, tasks in enumerate(self.counts[group]) if tasks] for group in (i, j)]
-        if any(len(nodes) != 1 for nodes in hosts) or hosts[0] == hosts[1]:
-            return
-        (first,), (second,) = hosts
-        nodes = self.nodes
-        into, out = (second, first) if nodes.capacity[second] >= nodes.capacity[first] else (first, second)
-        if not nodes.move_all(out, into):
-            return
+        if all(len(nodes) == 1 for nodes in hosts):
+            self.merge(hosts[1][0], hosts[0][0])
+
+    def merge(self, first: int, second: int) -> tuple[int, int] | None:
+        """Empty the node of smaller capacity into the other (ties: into the first) if all fits; return both."""
+        capacity = self.nodes.capacity
+        into, out = (first, second) if capacity[first] >= capacity[second] else (second, first)
+        if first == second or not self.nodes.move_all(out, into):
+            return None
         for row in self.counts:
             row[into] += row[out]
             row[out] = 0
+        return out, into
 
     def place_singles(self) -> None:
         """Algorithm 3: by cost, each to the roomiest node, until one does not fit."""
-        for group in sorted(range(len(self.left)), key=lambda group: (-self.cost[group], group)):
+        for group in sorted(range(len(self.left)), key=lambda group: -self.cost[group]):
             while self.left[group]:
                 node = self.nodes.roomiest()
                 if not self.nodes.fits(node, self.cost[group]):
@@ -280,8 +283,8 @@ def naive(job: Job, capacity: Sequence[float]) -> GroupAllocation:
 
     Takes and raises what `top_down` does.
     """
-    nodes = Nodes(capacity)
-    tasks = _Tasks(job, nodes)
+    tasks = _Tasks(job, Nodes(capacity))
+    nodes = tasks.nodes
     order = sorted(range(len(nodes.free)), key=lambda node: -nodes.capacity[node])
     current, fits_nowhere = 0, math.inf  # rooms only shrink, so a cost that fitted nowhere never will
     aside: list[_Task] = []
@@ -290,7 +293,7 @@ def naive(job: Job, capacity: Sequence[float]) -> GroupAllocation:
             new = [task for task in pair if task not in tasks.node]
             if len(new) == 1:
                 (partner,) = {*pair} - {*new}
-                tasks.place_or_set_aside(new, tasks.node[partner], aside)
+                node: int | None = tasks.node[partner]
             elif new:
                 cost = job.task_cost[edge[0]] + job.task_cost[edge[1]]
                 rest = range(current if cost < fits_nowhere else len(order), len(order))
@@ -299,13 +302,14 @@ def naive(job: Job, capacity: Sequence[float]) -> GroupAllocation:
                     fits_nowhere = min(fits_nowhere, cost)
                 else:
                     current = found
-                tasks.place_or_set_aside(new, None if found is None else order[found], aside)
-    for task in (*aside, *tasks.all()):
+                node = None if found is None else order[found]
+            if new and not tasks.put(new, node):
+                aside += new
+    for task in (*aside, *((group, number) for group, size in enumerate(job.sizes) for number in range(size))):
         if task not in tasks.node:
             cost = job.task_cost[task[0]]
-            node = next((node for node in order if nodes.fits(node, cost)), None)
-            tasks.place_or_set_aside([task], node, [])
-    return tasks.allocation()
+            tasks.put([task], next((node for node in order if nodes.fits(node, cost)), None))
+    return GroupAllocation.of(job, tasks.counts)
 
 
 def task_level(job: Job, capacity: Sequence[float], priority: Priority = "rs", order: Order = "row") -> GroupAllocation:
@@ -316,31 +320,24 @@ def task_level(job: Job, capacity: Sequence[float], priority: Priority = "rs", o
     ``"diagonal"`` goes by a + b, larger a first, so that both groups advance alike (it collocates the 84 links of the
     paper's Example 2).
     """
-    require(order in get_args(Order), f"order is {order!r}; use one of 'row', 'diagonal'.")
-    nodes = Nodes(capacity)
-    tasks = _Tasks(job, nodes)
-    aside: list[_Task] = []
+    one_of("order", order, get_args(Order))
+    tasks = _Tasks(job, Nodes(capacity))
+    nodes = tasks.nodes
     for i, j, _ in job.by_priority(priority):
         last: int | None = None
         both = job.task_cost[i] + job.task_cost[j]
         for pair in _pairs(job, i, j, order):
             at = [tasks.node.get(task) for task in pair]
             if at[0] is not None and at[1] is not None:
-                tasks.fuse(at[0], at[1])
+                tasks.merge(at[0], at[1])
                 continue
             host = at[1] if at[0] is None else at[0]
             if host is None:  # pickNode, Algorithm 2
                 host = nodes.roomiest() if last is None or not nodes.fits(last, both) else last
             last = host
-            tasks.place_or_set_aside([task for task in pair if task not in tasks.node], host, aside)
-    aside += tasks.all()  # groups without edges
-    for task in sorted(aside, key=lambda task: (-job.task_cost[task[0]], task)):  # as `_Work.place_singles`
-        if task not in tasks.node:
-            node = nodes.roomiest()
-            if not nodes.fits(node, job.task_cost[task[0]]):
-                break
-            tasks.place_or_set_aside([task], node, [])
-    return tasks.allocation()
+            tasks.put([task for task in pair if task not in tasks.node], host)
+    tasks.place_singles()
+    return GroupAllocation.of(job, tasks.counts)
 
 
 def _pairs(job: Job, i: int, j: int, order: Order) -> Iterator[tuple[_Task, _Task]]:
@@ -353,45 +350,31 @@ def _pairs(job: Job, i: int, j: int, order: Order) -> Iterator[tuple[_Task, _Tas
             yield (i, a), (j, total - a)
 
 
-class _Tasks:
-    """The location of every task."""
+class _Tasks(_Work):
+    """Also the location of every task."""
 
     def __init__(self, job: Job, nodes: Nodes) -> None:
-        self._job, self._nodes = job, nodes
+        super().__init__(job, nodes)
         self.node: dict[_Task, int] = {}  # of those that have one
 
-    def all(self) -> list[_Task]:
-        return [(group, number) for group, size in enumerate(self._job.sizes) for number in range(size)]
+    def put(self, new: Sequence[_Task], node: int | None) -> bool:
+        """Put all of `new` on `node` if they fit together, and return whether they do."""
+        if node is None or not self.nodes.fits(node, sum(self.cost[group] for group, _ in new)):
+            return False
+        for task in new:
+            self.place(node, task[0], 1)
+            self.node[task] = node
+        return True
 
-    def place_or_set_aside(self, new: list[_Task], node: int | None, aside: list[_Task]) -> None:
-        """Put all of `new` on `node` if they fit together."""
-        cost = sum(self._job.task_cost[group] for group, _ in new)
-        if node is None or not self._nodes.fits(node, cost):
-            aside += new
-            return
-        self._nodes.take(node, cost)
-        self.node |= dict.fromkeys(new, node)
-
-    def fuse(self, first: int, second: int) -> None:
-        """Lines 18 to 23: empty the node of smaller capacity into the other (ties: into the first) if all fits."""
-        nodes = self._nodes
-        into, out = (first, second) if nodes.capacity[first] >= nodes.capacity[second] else (second, first)
-        if first != second and nodes.move_all(out, into):
+    def merge(self, first: int, second: int) -> tuple[int, int] | None:
+        """Empty one node into the other, see `_Work.merge`."""
+        if merged := super().merge(first, second):
+            out, into = merged
             self.node |= {task: into for task, node in self.node.items() if node == out}
-
-    def allocation(self) -> GroupAllocation:
-        rows = [[0] * len(self._nodes.free) for _ in self._job.sizes]
-        for (group, _), node in self.node.items():
-            rows[group][node] += 1
-        return GroupAllocation.of(self._job, rows)
+        return merged
 
 
-DEFAULT_TRIES = 12
-
-
-def best_allocation(
-    job: Job, capacity: Sequence[float], *, tries: int = DEFAULT_TRIES, seed: int = 0
-) -> GroupAllocation:
+def best_allocation(job: Job, capacity: Sequence[float], *, tries: int = 12, seed: int = 0) -> GroupAllocation:
     """Improve on ``top_down`` by moving and exchanging tasks; never worse than it.
 
     The search climbs from the top-down allocation, then from `tries` slightly shaken copies of the best one found. When
@@ -399,8 +382,8 @@ def best_allocation(
     of them do, the answer is the one that leaves out least. The same `seed` of the shaking gives the same allocation.
     Raises what `top_down` does, and `WorkbenchError` for `tries` or a `seed` below 0.
     """
-    require(tries >= 0, f"tries is {tries!r}; it must be a whole number of at least 0.")
-    require(seed >= 0, f"seed is {seed!r}; it must be a whole number of at least 0.")
+    whole("tries", tries, 0)
+    whole("seed", seed, 0)
     start = _start(job, capacity)
     if start.unplaced or not job.edges:
         return start
@@ -432,14 +415,12 @@ def _start(job: Job, capacity: Sequence[float]) -> GroupAllocation:
 
 def _packed(job: Job, capacity: Sequence[float]) -> GroupAllocation:
     """Best fit decreasing, whatever it collocates: tasks by cost, each to the node with least room left."""
-    nodes = Nodes(capacity)
-    counts = [[0] * len(nodes.free) for _ in job.sizes]
-    for group in sorted(range(len(job.sizes)), key=lambda group: (-job.task_cost[group], group)):
-        for _ in range(job.sizes[group]):
-            fitting = [(free, node) for node, free in enumerate(nodes.free) if nodes.fits(node, job.task_cost[group])]
+    work = _Work(job, Nodes(capacity))
+    nodes, cost = work.nodes, work.cost
+    for group in sorted(range(len(cost)), key=lambda group: -cost[group]):
+        while work.left[group]:
+            fitting = [(free, node) for node, free in enumerate(nodes.free) if nodes.fits(node, cost[group])]
             if not fitting:
                 break
-            _, node = min(fitting)
-            nodes.take(node, job.task_cost[group])
-            counts[group][node] += 1
-    return GroupAllocation.of(job, counts)
+            work.place(min(fitting)[1], group, 1)
+    return GroupAllocation.of(job, work.counts)

@@ -15,9 +15,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
-from workbench.checks import SLACK, not_negative, not_negatives, require
+from workbench.checks import SLACK, not_negative, not_negatives, one_of, require, whole
 
 Edge = tuple[int, int, float]
 Priority = Literal["rs", "imc"]
@@ -47,10 +47,7 @@ class Job:
             f"The job has {groups} sizes and {len(self.processing_cost)} processing costs; give one of each per group.",
         )
         for group, (size, cost) in enumerate(zip(self.sizes, self.processing_cost, strict=True)):
-            require(
-                math.isfinite(size) and size == int(size) and size >= 1,
-                f"Group {group} has {size!r} tasks; it must be a whole number of at least 1.",
-            )
+            whole(f"The number of tasks of group {group}", size)
             not_negative(f"The processing cost of group {group}", cost)
         edges = []
         for edge in self.edges:
@@ -84,7 +81,7 @@ class Job:
         ``"rs"`` is the relative significance of the two groups (Equation 2), which their task pairs inherit;
         ``"imc"`` is the communication of one task pair.
         """
-        require(priority in {"rs", "imc"}, f"priority is {priority!r}; use one of 'rs', 'imc'.")
+        one_of("priority", priority, get_args(Priority))
 
         def significance(edge: Edge) -> float:
             i, j, c = edge

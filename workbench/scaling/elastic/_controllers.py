@@ -319,11 +319,6 @@ def even_route(operator: KeyedOperator, owner: Ints) -> Ints:
 
 def _proportional(arrivals: Floats, cores: int) -> Ints:
     """Return one core per executor, and every further core for the executor with most work per core."""
-    given = np.ones(len(arrivals), dtype=np.int64)
-    most = [(-float(rate), j) for j, rate in enumerate(arrivals)]
-    heapq.heapify(most)
-    for _ in range(cores - len(arrivals)):
-        _, j = most[0]
-        given[j] += 1
-        heapq.heapreplace(most, (-float(arrivals[j]) / int(given[j]), j))
-    return given
+    work = arrivals[:, None] / np.arange(1, cores + 1)
+    further = np.argsort(-work, axis=None, kind="stable")[: cores - len(arrivals)]
+    return np.asarray(1 + np.bincount(further // cores, minlength=len(arrivals)), dtype=np.int64)

@@ -164,14 +164,14 @@ def optimum(problem: CoreProblem, threshold: float, timeout_s: float | None) -> 
     if any(home is not None and k > problem.node_cores[home] for k, home in zip(problem.required, homes, strict=True)):
         return None, None
     scale = max(problem.state_bytes) or 1.0
-    programme = _Programme(problem, homes, scale)
-    costs, upper, integral = np.array(programme.variables).T
-    entries = [(i, column, value) for i, (row, _, _) in enumerate(programme.rows) for column, value in row.items()]
+    variables, places, sums = _programme(problem, homes, scale)
+    costs, upper, integral = np.array(variables).T
+    entries = [(i, column, value) for i, (row, _, _) in enumerate(sums) for column, value in row.items()]
     rows, columns, values = (np.asarray(part) for part in zip(*entries, strict=True))
-    matrix = coo_array((values, (rows, columns)), shape=(len(programme.rows), len(costs)))
+    matrix = coo_array((values, (rows, columns)), shape=(len(sums), len(costs)))
     result = milp(
         costs,
-        constraints=LinearConstraint(matrix, *np.array([ends for _, *ends in programme.rows]).T),
+        constraints=LinearConstraint(matrix, *np.array([ends for _, *ends in sums]).T),
         integrality=integral,
         bounds=Bounds(np.zeros(len(upper)), upper),
         options={"mip_rel_gap": 0.0} | ({} if timeout_s is None else {"time_limit": timeout_s}),
@@ -185,59 +185,50 @@ def optimum(problem: CoreProblem, threshold: float, timeout_s: float | None) -> 
             )
         raise RuntimeError(result.message)
     cores = np.zeros((len(problem.node_cores), len(problem.required)), dtype=np.int64)
-    for (node, j), variable in programme.cores:
-        cores[node, j] += round(result.x[variable])
+    for variable, place in places.items():
+        cores[place] += round(result.x[variable])
     return cores, max(0.0, float(result.mip_dual_bound)) * scale
 
 
-class _Programme:
-    """Variables and rows of the programme; state in units of `scale`. `homes` has the only node of an executor (c)."""
+_Row = tuple[dict[int, float], float, float]  # coefficients by variable, lowest and highest sum
 
-    def __init__(self, problem: CoreProblem, homes: Sequence[int | None], scale: float) -> None:
-        self.variables: list[tuple[float, float, int]] = []  # cost, upper bound, whether it is integral
-        self.cores: list[tuple[tuple[int, int], int]] = []  # (node, executor) of every x_ijK
-        self.rows: list[tuple[dict[int, float], float, float]] = []  # coefficients, low, high
-        used: list[dict[int, float]] = [{} for _ in problem.node_cores]
-        for j, home in enumerate(homes):
-            nodes = range(len(problem.node_cores)) if home is None else [home]
-            shares = self._executor(problem, j, nodes, used)
-            before = int(problem.current[:, j].sum())
-            weight = problem.state_bytes[j] / scale
-            for node, row in enumerate(problem.current.tolist()):
-                if row[j] and weight:  # what leaves this node: >= s (x~ / X~ - x / X)
-                    left = self._variable(1.0, math.inf, integral=False)
-                    terms = {variable: weight * share for variable, share in shares[node].items()}
-                    self.rows.append(({left: 1.0} | terms, weight * row[j] / before, math.inf))
-        for row_used, available in zip(used, problem.node_cores, strict=True):  # (a)
-            self.rows.append((row_used, 0.0, float(available)))
 
-    def _executor(
-        self, problem: CoreProblem, j: int, nodes: Sequence[int], used: list[dict[int, float]]
-    ) -> list[dict[int, float]]:
-        """Add the possible numbers of cores of an executor, and return x_ij / X_j by node, in the variables."""
-        room = sum(problem.node_cores[node] for node in nodes)
-        spare = sum(problem.node_cores) - sum(problem.required)
-        least = problem.required[j]
+def _programme(
+    problem: CoreProblem, homes: Sequence[int | None], scale: float
+) -> tuple[list[tuple[float, float, bool]], dict[int, tuple[int, int]], list[_Row]]:
+    """Return the variables (cost, upper bound, whether integral), of every x_ijK its node and executor, and the rows.
+
+    State is in units of `scale`; `homes` has the only node of an executor (c).
+    """
+    variables: list[tuple[float, float, bool]] = []
+    cores: dict[int, tuple[int, int]] = {}
+    rows: list[_Row] = []
+    used: list[dict[int, float]] = [{} for _ in problem.node_cores]
+    spare = sum(problem.node_cores) - sum(problem.required)
+    for j, (home, least) in enumerate(zip(homes, problem.required, strict=True)):
+        nodes = range(len(problem.node_cores)) if home is None else [home]
         choose_one: dict[int, float] = {}
-        shares: list[dict[int, float]] = [{} for _ in problem.node_cores]
-        for total in range(least, min(least + spare, room) + 1):  # (b)
-            chosen = self._variable(0.0, 1)
-            choose_one[chosen] = 1.0
+        shares: list[dict[int, float]] = [{} for _ in problem.node_cores]  # x_ij / X_j
+        for total in range(least, min(least + spare, sum(problem.node_cores[node] for node in nodes)) + 1):  # (b)
+            choose_one[len(variables)] = 1.0
+            add_up = {len(variables): -float(total)}
+            variables.append((0.0, 1, True))
             if total == 0:
                 continue
-            add_up = {chosen: -float(total)}
             for node in nodes:
-                variable = self._variable(0.0, min(total, problem.node_cores[node]))
-                self.cores.append(((node, j), variable))
-                add_up[variable] = used[node][variable] = 1.0
-                shares[node][variable] = 1.0 / total
-            self.rows.append((add_up, 0.0, 0.0))
-        self.rows.append((choose_one, 1.0, 1.0))
-        return shares
-
-    def _variable(self, cost: float, upper: float, *, integral: bool = True) -> int:
-        self.variables.append((cost, upper, integral))
-        return len(self.variables) - 1
+                x = len(variables)
+                cores[x], add_up[x], used[node][x], shares[node][x] = (node, j), 1.0, 1.0, 1.0 / total
+                variables.append((0.0, min(total, problem.node_cores[node]), True))
+            rows.append((add_up, 0.0, 0.0))
+        rows.append((choose_one, 1.0, 1.0))
+        before, weight = int(problem.current[:, j].sum()), problem.state_bytes[j] / scale
+        for node, held in enumerate(problem.current[:, j].tolist()):
+            if held and weight:  # what leaves this node: >= s (x~ / X~ - x / X)
+                terms = {x: weight * share for x, share in shares[node].items()}
+                rows.append(({len(variables): 1.0} | terms, weight * held / before, math.inf))
+                variables.append((1.0, math.inf, False))
+    rows += [(row, 0.0, float(available)) for row, available in zip(used, problem.node_cores, strict=True)]  # (a)
+    return variables, cores, rows
 
 
 AssignmentMethod = Literal["greedy", "optimal"]
@@ -290,7 +281,7 @@ def assign_cores(  # noqa: PLR0917 - the arguments of the paper's Algorithm 1 an
     executors, nodes = len(required), len(node_cores)
     require(executors > 0, "There are no executors; give at least one.")
     same_length("executor", executors, state_bytes=state_bytes, local_node=local_node, data_intensity=data_intensity)
-    held = _core_matrix("current", current, nodes, executors)
+    held = _core_matrix(current, nodes, executors)
     required = wholes("The number of cores executor {} requires", required)
     node_cores = wholes("The number of cores of node {}", node_cores)
     local_node = wholes("The local node of executor {}", local_node)
@@ -319,31 +310,25 @@ def assign_cores(  # noqa: PLR0917 - the arguments of the paper's Algorithm 1 an
         phi *= 2  # ends: above the largest intensity only the number of cores binds, which was checked
 
 
-def migrated_bytes(
-    current: Sequence[Sequence[int]] | Ints, new: Sequence[Sequence[int]] | Ints, state_bytes: Sequence[float]
-) -> float:
+def migrated_bytes(current: Ints, new: Ints, state_bytes: Sequence[float]) -> float:
     """Return the state that leaves its node when cores move: C(new | current) of section 4.2.
 
     State moves only between nodes, because tasks of one process share theirs (section 3.1). Shards are spread evenly
     over an executor's cores, so a node holds the share x_ij / X_j of its state; without cores it counts as 0.
     """
-    state = not_negatives("The state of executor {}", state_bytes)
-    nodes, executors = len(current), len(state)
-    held, kept = (_core_matrix(name, one, nodes, executors) for name, one in (("current", current), ("new", new)))
     # max(1, ...): without cores there is no share, 0 / 1
-    leaving = held / np.maximum(1.0, held.sum(axis=0)) - kept / np.maximum(1.0, kept.sum(axis=0))
-    return float(np.maximum(0.0, leaving).sum(axis=0) @ np.asarray(state))
+    held, kept = (cores / np.maximum(1.0, cores.sum(axis=0)) for cores in (current, new))
+    return float(np.maximum(0.0, held - kept).sum(axis=0) @ np.asarray(state_bytes))
 
 
-def _core_matrix(name: str, matrix: Sequence[Sequence[float]] | Ints, nodes: int, executors: int) -> Ints:
-    rows = list(matrix)
-    same_length("node", nodes, **{name: rows})
-    for node, row in enumerate(rows):
+def _core_matrix(current: Sequence[Sequence[float]], nodes: int, executors: int) -> Ints:
+    same_length("node", nodes, current=current)
+    for node, row in enumerate(current):
         if len(row) != executors:
-            same_length("executor", executors, **{f"{name}[{node}]": row})
-    held = np.asarray(rows, dtype=float).reshape(nodes, executors)
+            same_length("executor", executors, **{f"current[{node}]": row})
+    held = np.asarray(current, dtype=float).reshape(nodes, executors)
     wrong = np.argwhere(~((held >= 0) & (held == np.floor(held)) & (held < np.inf)))
     if wrong.size:
         node, executor = map(int, wrong[0])
-        whole(f"The number of cores of executor {executor} on node {node} in {name}", rows[node][executor], 0)
+        whole(f"The number of cores of executor {executor} on node {node} in current", current[node][executor], 0)
     return held.astype(np.int64)

@@ -131,16 +131,13 @@ def rebalance_shards(
     mean = float(sums.sum()) / tasks
     slack = SLACK * mean
     moves: list[tuple[int, int, int]] = []
-    members: dict[int, np.ndarray] = {}  # shards of a task, ascending, until it changes
     while mean > 0:
         highest = float(sums.max())
         if highest <= limit * mean + slack:
             break
         fullest = int(np.argmax(sums >= highest - slack))
         emptiest = int(np.argmax(sums <= sums.min() + slack))
-        if fullest not in members:
-            members[fullest] = np.flatnonzero(owner == fullest)
-        shards = members[fullest]
+        shards = np.flatnonzero(owner == fullest)
         work = weights[shards]
         sums[fullest] = 0.0
         others = float(sums.max())
@@ -153,8 +150,6 @@ def rebalance_shards(
         sums[fullest] -= weights[shard]
         sums[emptiest] += weights[shard]
         owner[shard] = emptiest
-        members.pop(fullest)
-        members.pop(emptiest, None)
         moves.append((shard, fullest, emptiest))
     imbalance = float(np.bincount(owner, weights=weights, minlength=tasks).max()) / mean if mean > 0 else 1.0
     return ShardPlan(tuple(owner.tolist()), tuple(moves), imbalance)

@@ -117,7 +117,7 @@ TWO = ((1, 1), (1, 1))  # groups, and their costs
     [
         (((), (), ()), "The job has no groups; give it at least one."),
         (((1, 2), (1,), ()), "The job has 2 sizes and 1 processing costs; give one of each per group."),
-        (((0,), (1,), ()), "Group 0 has 0 tasks; it must be a whole number of at least 1."),
+        (((0,), (1,), ()), "The number of tasks of group 0 is 0; it must be a whole number of at least 1."),
         (((1,), (math.nan,), ()), "The processing cost of group 0 is nan; it must be a finite number of at least 0."),
         ((*TWO, ((0, 2, 1),)), "Edge (0, 2) names the unknown group 2; the groups are 0 to 1."),
         ((*TWO, ((0, 1),)), "Edge (0, 1) is not (i, j, c): give two groups and the bytes/s that they exchange."),

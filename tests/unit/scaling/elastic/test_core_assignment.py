@@ -1,5 +1,6 @@
 import random
 
+import numpy as np
 import pytest
 from refusals import refusals
 
@@ -15,8 +16,9 @@ PROBLEM = dict(zip(NAMES, ([[2, 1], [0, 2]], [2, 4], [4, 3], [90, 60], [0, 1], [
     ("new", "cost"), [((1, 1), 15), ((3, 1), 7.5), ((2, 2), 15), ((2, 0), 30), ((2, 1), 0), ((0, 0), 90)]
 )
 def test_cost_of_a_transition(new, cost):
-    assert migrated_bytes([[2], [1]], [[new[0]], [new[1]]], [90]) == pytest.approx(cost)
-    assert migrated_bytes([[0], [0]], [[new[0]], [new[1]]], [90]) == 0  # of a new executor
+    after = np.array(new)[:, None]
+    assert migrated_bytes(np.array([[2], [1]]), after, [90]) == pytest.approx(cost)
+    assert migrated_bytes(np.array([[0], [0]]), after, [90]) == 0  # of a new executor
 
 
 def test_optimum_uses_spare_cores_and_the_greedy_choice_does_not():
