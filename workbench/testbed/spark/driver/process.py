@@ -49,18 +49,18 @@ def environment_of_modules() -> dict[str, str]:
     }
 
 
-def ask_apart(module: str, asked: object, longest_s: float | None = None) -> tuple[str, str]:
-    """Run `module` in a separate process, which gets `asked` as JSON; return its answer, and the end of its output.
+def ask_apart(module: str, asked: object, longest_s: float | None = None) -> tuple[str, str, bool]:
+    """Run ``main`` of `module` in a separate process, which gets `asked` as JSON.
 
-    It raises `subprocess.TimeoutExpired` after `longest_s` seconds. In the end all that the process started is killed,
-    and its temporary files are removed.
+    Return its answer, the end of its output, and whether it ended within `longest_s` seconds. In the end all that it
+    started is killed, and its temporary files are removed.
     """
     with (
         tempfile.TemporaryDirectory(prefix="workbench-apart-", ignore_cleanup_errors=True) as folder,
         tempfile.TemporaryFile() as said,
     ):
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", module],
+            [sys.executable, "-P", "-c", f"from {module} import main; main()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=said,
@@ -68,14 +68,19 @@ def ask_apart(module: str, asked: object, longest_s: float | None = None) -> tup
             start_new_session=True,
             env=environment_of_modules() | {"TMPDIR": folder},
         )
+        in_time = True
         try:
             found, _ = process.communicate(json.dumps(asked), longest_s)
+        except subprocess.TimeoutExpired:
+            in_time = False
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+        if not in_time:
+            found, _ = process.communicate()
         said.seek(max(0, said.seek(0, os.SEEK_END) - _END))
-        return found, said.read().decode(errors="replace")
+        return found, said.read().decode(errors="replace"), in_time
 
 
 @contextmanager
