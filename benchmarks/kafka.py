@@ -19,9 +19,9 @@ import sys
 import tempfile
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -41,6 +41,7 @@ from workbench.workload.kafka import HEADERS, Topic
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 from kafka_broker import running
+from one_slot import one_slot
 from topic_session import topic_session
 
 EVENT_TIME = "dateTime"
@@ -102,18 +103,11 @@ def cost(queries, name, query, options, folder):
     """CPU seconds of the tasks per record: the median of the batches after the first half."""
     if query.topic is not None:
         schema = pa.schema([one for one in schema_of(query.dataset, query.event_time) if one.name != HEADERS])
-        rows = TopicRows(query.topic, schema, ())
+        rows = TopicRows(query.topic, schema)
     else:
         rows = prepare(query.dataset, query.event_time, folder)
-    spec = SimpleNamespace(
-        name=name,
-        folder=folder,
-        generator=rows,
-        source_partitions=PARTITIONS,
-        build=query.build,
-        output_mode="append",
-        checkpoints="",
-    )
+    asked = {"build": query.build, "generator": rows, "output_mode": "append", "source_partitions": PARTITIONS}
+    spec = replace(one_slot(folder), name=name, **asked)
     live = queries.start(spec, name)
     live.fixed_batches(options.batch)
     done = [one for _ in range(options.batches) for one in queries.batches(live, 1)]

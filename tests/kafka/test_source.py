@@ -4,11 +4,12 @@ import itertools
 import os
 import time
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
+from one_slot import one_slot
 from standalone_cluster import standalone
 from topic_session import topic_session
 
@@ -20,11 +21,9 @@ from workbench.testbed.spark import Cluster
 from workbench.testbed.spark.driver.feed import TopicRows, _decoded, _offsets
 from workbench.testbed.spark.driver.live import Meter
 from workbench.testbed.spark.driver.queries import Queries
-from workbench.testbed.spark.driver.session import Writes
 from workbench.testbed.spark.kafka import fill
 from workbench.testbed.spark.log.event_log import EventLog
 from workbench.testbed.spark.machine.broker import offsets_of
-from workbench.testbed.spark.machine.java import connector_jars
 from workbench.workload import ENCODED, nexmark, schema_of
 from workbench.workload.kafka import HEADERS, Topic, client_settings, java_settings
 
@@ -69,7 +68,7 @@ def spark(connector, tmp_path_factory):
 
 def rows_of(query):
     columns = [column for column in schema_of(query.dataset, query.event_time) if column.name != HEADERS]
-    return TopicRows(query.topic, pa.schema(columns), connector_jars())
+    return TopicRows(query.topic, pa.schema(columns))
 
 
 @pytest.fixture
@@ -80,10 +79,7 @@ def running(spark, topics, folder):
 
     def start(name):
         query = find_query("nexmark:q1", topics[name], "dateTime", source="kafka")
-        spec = SimpleNamespace(
-            name="q1", folder=folder, generator=rows_of(query), source_partitions=1, build=query.build
-        )
-        spec.output_mode, spec.checkpoints, spec.writes = "append", "", Writes()
+        spec = replace(one_slot(folder), generator=rows_of(query), build=query.build, output_mode="append")
         live = queries.start(spec, "live", interval_s=1.0)
         live.expect(50_000)
         committed, release = [], live.feed.release

@@ -1,7 +1,10 @@
 """Queries that Spark or the workbench refuses when they start; a session is enough, so nothing is deployed."""
 
+from dataclasses import replace
+
 import pytest
 import toy_query
+from one_slot import one_slot
 
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.driver.feed import ReplayFeed
@@ -21,6 +24,8 @@ pytestmark = pytest.mark.spark
     ],
 )
 def test_a_query_that_cannot_start_is_refused_with_the_next_step(spark, tmp_path, build, message):
-    live = LiveQuery("q", tmp_path / "live", 1.0, events=None, meter=None, feed=ReplayFeed(tmp_path / "live"))
+    rows = nexmark.query("q1").dataset
+    spec = replace(one_slot(tmp_path), name="q", build=build, generator=rows, output_mode="append")
+    live = LiveQuery(spec, tmp_path / "live", 1.0, None, ReplayFeed(tmp_path / "live"), spark)
     with pytest.raises(WorkbenchError, match=message):
-        live.start(spark, nexmark.query("q1").dataset, 1, build, "append")
+        live.start()

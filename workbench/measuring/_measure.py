@@ -168,7 +168,7 @@ def measure(
         loads, many = tuple[Probe, ...](), tuple[Probe, ...]()
         if costs and estimate.rate:
             for number in range(len(curve), len(LOAD_CURVE)):
-                load = observe_at(live, LOAD_CURVE[number] * estimate.rate, number, *_load_times(budget.interval_s))
+                load = _load_at(live, LOAD_CURVE[number] * estimate.rate, number)
                 loads = (*loads, _laid_out(load, configuration))
                 yield record(journal, LoadProbed(key, loads[-1]))
             many = _with_many_tasks(live, many_tasks, estimate.rate)
@@ -199,7 +199,7 @@ def _with_many_tasks(live: Run, many: Sequence[int], rate: float) -> tuple[Probe
         partitions = times * live.budget.slots
         live.turn(live.budget, {"source": partitions, "state": partitions})
         try:
-            seen = observe_at(live, _MANY_TASKS_RATE * rate, 0, *_load_times(live.budget.interval_s))
+            seen = _load_at(live, _MANY_TASKS_RATE * rate, 0)
         except TooFewBatchesError:  # that many tasks take too long here; the model is fitted without them
             break
         found.append(replace(seen, partitions=partitions))
@@ -258,8 +258,9 @@ def _load_times(interval_s: float) -> tuple[float, float]:
     return max(_SETTLE_S, 2 * interval_s), _WINDOW_BATCHES * interval_s
 
 
-def observe_at(run: Run, rate: float, number: int, settle_s: float, window_s: float) -> Probe:
-    """Observe `run` at `rate`, records/s, for `window_s` seconds after `settle_s` seconds."""
+def _load_at(run: Run, rate: float, number: int) -> Probe:
+    """Observe `run` at `rate`, records/s, for its costs."""
+    settle_s, window_s = _load_times(run.budget.interval_s)
     run.set_rate(rate)
     run.settle(settle_s)
     seen = run.observe(window_s)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t as student
 
-from workbench.errors import WorkbenchError
+from workbench.checks import within
 from workbench.metrics import TaskSample
 from workbench.records import Machine, MstEstimate, MstInterval, OperatorCost
 
@@ -108,17 +108,6 @@ def disturbance_of(estimate: MstEstimate) -> float:
     return min(MOST_DISTURBED, float(np.std(shares))) if shares else 0.0
 
 
-def scatter(groups: Sequence[Sequence[float]], expected: float = EXPECTED_DEVIATION) -> tuple[float, int]:
-    """Deviation of the logarithms within `groups` of repeated rates, and its degrees of freedom, prior included."""
-    squares, freedom = 0.0, 0
-    for group in groups:
-        if len(group) > 1:
-            logarithms = np.log(group)
-            squares += float(((logarithms - logarithms.mean()) ** 2).sum())
-            freedom += len(group) - 1
-    return with_prior(squares, freedom, expected)
-
-
 def with_prior(squares: float, freedom: int, expected: float = EXPECTED_DEVIATION) -> tuple[float, int]:
     """Return the deviation and its degrees of freedom, from the prior and `squares` of logarithms with `freedom`."""
     whole = EXPECTED_WEIGHT + freedom
@@ -140,13 +129,14 @@ def mst_interval(
     expected
         Relative deviation of repeats before any is seen; see `expected_deviation`. What disturbed probes is added.
     """
-    if not 0 < level < 1:
-        raise WorkbenchError(f"level is {level!r}; it must be between 0 and 1, both excluded. Use 0.9.")
+    within("level", level, 0, 1)
     if not _bounded(estimate):
         return None
     every = [*(one for one in earlier if _bounded(one)), estimate]
     expected = math.hypot(expected, disturbance_of(estimate))
-    deviation, freedom = scatter([[one.middle for one in every]], expected)
+    logarithms = np.log([one.middle for one in every])
+    squares = float(((logarithms - logarithms.mean()) ** 2).sum())
+    deviation, freedom = with_prior(squares, len(every) - 1, expected)
     centre = float(np.mean([math.log(one.middle) for one in every]))
     reach = float(student.ppf((1 + level) / 2, freedom)) * deviation * math.sqrt(1 + 1 / len(every))
     reach += float(np.mean([math.log(one.high / one.low) for one in every])) / 2  # the maximum is anywhere in a bracket

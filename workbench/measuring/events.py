@@ -232,8 +232,6 @@ def fold(events: Iterable[Event]) -> State:
                 deployments[-1][0].append(probe)
             case LoadProbed(_, probe) if deployments:
                 deployments[-1][1].append(probe)
-            case _:
-                pass
     return State(tuple(finished), tuple(Deployment(tuple(probes), tuple(curve)) for probes, curve in deployments))
 
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from workbench.checks import positive
+from workbench.checks import positive, whole
 from workbench.errors import WorkbenchError
 from workbench.measuring.costs import fit_line
 from workbench.measuring.verdict import (
@@ -358,8 +358,7 @@ class StreamBedSchedule:
                 f"StreamBed's observe_s is {self.observe_s!r}; it is the last part of inject_s = {self.inject_s!r} "
                 "and cannot be longer. Shorten it."
             )
-        if self.probes < 1:
-            raise WorkbenchError(f"StreamBed's probes is {self.probes!r}; allowed are 1 and more. Raise it.")
+        whole("StreamBed's probes", self.probes)
 
     @property
     def seconds(self) -> float:

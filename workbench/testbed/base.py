@@ -123,11 +123,11 @@ _OWN_MB = 2048  # of a deployment, beyond its slots: the driver and the Python w
 
 @dataclass
 class _Deployment:
-    """A warm deployment, its context, and the budget and layout of its present turn."""
+    """A warm deployment and its context; before its first turn, `begun` is the budget and the layout it has."""
 
     run: SharedRun
     held: ExitStack
-    present: tuple[Budget, Mapping[str, int] | None]
+    begun: tuple[Budget, Mapping[str, int] | None] | None
 
 
 @dataclass
@@ -186,12 +186,11 @@ class WarmTestbed:
         profile = budget.profile
         try:
             found = self._open.get(profile) or self._deploy(query, budget)
-            if found.present != (budget, layout):
+            if found.begun != (budget, layout):
                 found.run.turn(budget, layout)
-            found.present = (budget, layout)
+            found.begun = None  # its state will have the age of this turn: the next one begins again
             yield found.run
             found.run.set_rate(0.0)
-            found.present = (budget, {"": 0})  # its state has the age of this turn: the next one begins again
         except BaseException:
             self._close(profile)
             raise

@@ -226,7 +226,7 @@ class RecordedTestbed:
 
     def count(self, query: Query | str, budget: Budget) -> int:
         """Count the table's measurements of `query` on `budget`; once these are replayed, nothing new is available."""
-        return len(self._rates[self._find(query if isinstance(query, str) else query.name, budget)])
+        return len(self._rates[self._find(query, budget)])
 
     @contextmanager
     def deploy(
@@ -238,16 +238,16 @@ class RecordedTestbed:
         repeat: int | None = None,
     ) -> Iterator[PipelinedRun]:
         """Deploy `query` on `budget`; see `FluidTestbed.deploy` for `repeat`."""
-        configuration = self._find(query if isinstance(query, str) else query.name, budget)
+        configuration = self._find(query, budget)
         rates = self._rates[configuration]
         with self._repeats.number(configuration, repeat) as number:
             engine = _RecordedEngine(rates[number % len(rates)], budget.interval_s)
             yield PipelinedRun(budget, self.clock, engine, Machine(slots=RECORDED))
 
-    def _find(self, name: str, budget: Budget) -> tuple[str | None, int, int]:
-        short = short_name(name)
-        queries = {query for query, _, _ in self._rates}
-        chosen = next((query for query in (name, short, None) if query in queries), None)
+    def _find(self, query: Query | str, budget: Budget) -> tuple[str | None, int, int]:
+        name = query if isinstance(query, str) else query.name
+        queries = {known for known, _, _ in self._rates}
+        chosen = next((one for one in (name, short_name(name), None) if one in queries), None)
         if chosen not in queries:
             raise WorkbenchError(
                 f"The recorded table has no query {name!r}; it has {', '.join(sorted(map(str, queries)))}. Use one of "

@@ -150,30 +150,20 @@ def test_on_probe_comes_before_the_probe_is_used():
     assert calls == [(0, 1), (1, 2)]
 
 
-class RecordedRun:
+class RecordedRun(SimulatedRun):
     """Gives back what was observed at the nth command of a rate; a rate or an attempt that was not is a KeyError."""
 
-    def __init__(self, whole, done, budget):
-        self.budget, self.now, self.commands = budget, 0.0, []
+    def __init__(self, whole, done):
+        super().__init__()
         self.seen = {(probe.rate, probe.attempt): probe.observation for probe in whole.probes}
         self.attempts = {probe.rate: probe.attempt for probe in done if probe.phase == "probe"}
-
-    def clock(self):
-        return self.now
-
-    def set_rate(self, rate):
-        self.commands.append(rate)
-        self.attempts[rate] = self.attempts.get(rate, 0) + 1
 
     def settle(self, seconds):
         self.now += seconds
 
-    def await_quiet(self, most_s):
-        pass
-
     def observe(self, seconds):
         self.now += seconds
-        return self.seen[self.commands[-1], self.attempts[self.commands[-1]]]
+        return self.seen[self.rate, self.attempts[self.rate]]
 
 
 def noisy(seed):
@@ -195,7 +185,7 @@ def test_resumed_after_every_probe_the_estimate_is_the_same(seed):
     whole = estimate(run)
     for length in range(len(whole.probes) + 1):
         done = whole.probes[:length]
-        recorded, new = RecordedRun(whole, done, run.budget), []
+        recorded, new = RecordedRun(whole, done), []
         again = estimate(recorded, done, new.append)
         assert outcomes(again.probes) == outcomes(whole.probes)
         assert (again.rate, again.low, again.high, again.limit) == (whole.rate, whole.low, whole.high, whole.limit)
@@ -203,7 +193,8 @@ def test_resumed_after_every_probe_the_estimate_is_the_same(seed):
         if length == len(whole.probes):
             assert recorded.commands == []
         else:
-            assert recorded.commands == [math.inf, *(p.rate for p in whole.probes[max(1, length) :])]
+            rates = [math.inf, *(probe.rate for probe in whole.probes[max(1, length) :])]
+            assert [rate for _, rate in recorded.commands] == rates
 
 
 def test_some_of_the_resumed_estimates_repeated_probes():

@@ -7,7 +7,8 @@ import os
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -26,11 +27,6 @@ BUDGET = Budget(1, SlotProfile(1.0, 1024))
 QUERY = nexmark.query("q1")
 
 
-@dataclass
-class FakeTestbed:
-    identity: str = "fake"
-
-
 def typed(window):
     """A query whose function was typed into a shell: there is no file with its text."""
     shell = {"__name__": "typed"}
@@ -39,7 +35,7 @@ def typed(window):
 
 
 def key(query):
-    return measurement_key(Configuration(query, BUDGET), FakeTestbed(), CapacityEstimator())
+    return measurement_key(Configuration(query, BUDGET), SimpleNamespace(identity="fake"), CapacityEstimator())
 
 
 def test_a_changed_constant_in_typed_code_and_another_protocol_are_another_measurement(monkeypatch):

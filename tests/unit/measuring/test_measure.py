@@ -3,7 +3,7 @@
 import json
 import math
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pytest
 from simulated_run import SimulatedRun
@@ -13,7 +13,7 @@ from workbench.journal import Journal
 from workbench.measuring import LOAD_CURVE, CapacityEstimator, Configuration, Probed, events, measure, result_of, verify
 from workbench.metrics import SourceProfile, TaskSample
 from workbench.records import Machine, Measurement, measurement_from_dict
-from workbench.workload import Query, nexmark
+from workbench.workload import nexmark
 from workbench.workload.nexmark.queries import NAMES
 
 BUDGET = Budget(1, SlotProfile(1.0, 1024))
@@ -24,14 +24,21 @@ class Killed(BaseException):
     """As kill -9: nothing after it is done."""
 
 
-class FakeRun(SimulatedRun):
-    machine = Machine(facts={"spark": "none"})
-    source = SourceProfile(0.0, 1e-6, 1e9)
+class FakeTestbed(SimulatedRun):
+    """A testbed and its only run."""
 
-    def __init__(self, die_after, sample_s):
+    identity = kind = "fake"
+    machine, source = Machine(facts={"spark": "none"}), SourceProfile(0.0, 1e-6, 1e9)
+
+    def __init__(self, die_after=-1, sample_s=1e-6, query=QUERY):
         super().__init__()
-        self.left = die_after
-        self.sample_s = sample_s
+        self.left, self.sample_s, self.query, self.deployed = die_after, sample_s, query, False
+
+    @contextmanager
+    def deploy(self, query, budget, layout=None, *, repeat=None):  # noqa: ARG002
+        assert (query, budget, layout) == (self.query, BUDGET, None)
+        self.deployed = True
+        yield self
 
     def observe(self, seconds):
         if self.left == 0:
@@ -42,27 +49,10 @@ class FakeRun(SimulatedRun):
         return replace(seen, samples=tuple(samples))
 
 
-@dataclass
-class FakeTestbed:
-    identity: str = "fake"
-    kind: str = "fake"
-    die_after: int = -1
-    sample_s: float = 1e-6
-    runs: list = field(default_factory=list)
-    query: Query = QUERY
-
-    @contextmanager
-    def deploy(self, query, budget, layout=None, *, repeat=None):  # noqa: ARG002
-        assert (query, budget, layout) == (self.query, BUDGET, None)
-        self.runs.append(FakeRun(self.die_after, self.sample_s))
-        yield self.runs[-1]
-
-
 def run(journal, die_after=-1, per_record_s=1e-6, query=QUERY, listen=events.ignore, **settings):
-    testbed = FakeTestbed(die_after=die_after, sample_s=per_record_s, query=query)
-    estimator = CapacityEstimator(tolerance=0.02, clock=lambda: testbed.runs[-1].now)
+    testbed, estimator = FakeTestbed(die_after, per_record_s, query), CapacityEstimator(tolerance=0.02)
     measured = result_of(measure(Configuration(query, BUDGET), testbed, estimator, journal, **settings), listen)
-    return measured, testbed.runs[-1] if testbed.runs else None
+    return measured, testbed if testbed.deployed else None
 
 
 def test_a_measurement_has_the_bracket_of_the_truth_and_the_load_curve_and_each_probe_that_so_far(tmp_path):
@@ -143,9 +133,8 @@ def test_a_measurement_knows_that_its_querys_state_grows_without_bound_as_q3s_al
 
 def test_verify_tells_sustained_from_not():
     testbed = FakeTestbed()
-    truth = FakeRun(-1, 1e-6).truth
-    estimator = CapacityEstimator(clock=lambda: testbed.runs[-1].now)
-    probes = result_of(verify(QUERY, BUDGET, testbed, estimator, [0.9 * truth, 1.2 * truth]))
+    rates = [0.9 * testbed.truth, 1.2 * testbed.truth]
+    probes = result_of(verify(QUERY, BUDGET, testbed, CapacityEstimator(clock=testbed.clock), rates))
     assert [probe.judgement.verdict for probe in probes] == ["sustained", "overloaded"]
 
 

@@ -2,7 +2,6 @@
 
 import threading
 from dataclasses import replace
-from multiprocessing import Pipe
 
 import pytest
 from eventless_work import eventless
@@ -14,9 +13,8 @@ from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, Configuration, measure, result_of
 from workbench.simulation import preset
 from workbench.study import Runner, Snapshot, Study, measuring, planning, run_study
-from workbench.study.runner import CancelledError, time_left
+from workbench.study.runner import time_left
 from workbench.testbed import FluidTestbed
-from workbench.testbed.spark.driver.process import answer
 
 BUDGET = Budget(8, SlotProfile(1.0, 1024), 5.0)
 ESTIMATOR = CapacityEstimator(tolerance=0.02)
@@ -166,12 +164,3 @@ def test_time_left_counts_halvings_of_the_bracket(tmp_path):
     assert time_left(estimate, 0.02, 3, 0, None) == pytest.approx(3 * mean)
     assert time_left(estimate, 0.0049, 0, 0, None) == pytest.approx(3 * mean)  # a fourth of 2 % and a little
     assert time_left(estimate, 0.02, 0, 2, 100.0) == pytest.approx(200)
-
-
-def test_spark_looks_for_a_cancellation_while_it_waits():
-    def check():
-        raise CancelledError
-
-    mine, _theirs = Pipe()
-    with pytest.raises(CancelledError):
-        answer(mine, check=check)

@@ -1,24 +1,22 @@
 """Look at a cluster before measuring on it: start the executors of one budget, and release them.
 
-`main` does it in a process of its own, which writes a line of JSON for each thing that it looked at.
+`main` does it in a process of its own: it takes both as JSON, and gives a line of JSON for each thing examined.
 """
 
 import json
-import os
-import signal
-import subprocess
 import sys
 import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import cattrs
+
 from workbench import units
-from workbench.dataflow import Budget, SlotProfile
+from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.cluster import (
     Cluster,
@@ -28,6 +26,7 @@ from workbench.testbed.spark.cluster import (
     describe_workers,
     remove,
 )
+from workbench.testbed.spark.driver.process import answering, ask_apart
 from workbench.testbed.spark.driver.session import DeploymentSpec, end_session, last_line, start_session
 from workbench.workload import Generator
 
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 _START_S = 300.0  # of Spark itself, on a busy machine
 _POLL_S = 0.1
 _THINGS = 5
-_MAIN = "import sys; from workbench.testbed.spark import look; look.main(sys.argv[1])"
+_MODULE = "workbench.testbed.spark.look"
 
 
 @dataclass(frozen=True)
@@ -63,33 +62,12 @@ def look_at(cluster: Cluster, budget: Budget) -> tuple[Finding, ...]:
         cluster.reach()
     except WorkbenchError as error:
         return (Finding("cluster", "not reached", fit=False, fix=str(error)),)
-    with tempfile.TemporaryDirectory(prefix="workbench-look-") as folder:
-        asked = Path(folder) / "asked.json"
-        asked.write_text(json.dumps({"cluster": asdict(cluster), "budget": asdict(budget)}))
-        with (Path(folder) / "seen.jsonl").open("w+") as said, (Path(folder) / "errors.log").open("w+") as errors:
-            process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _MAIN, str(asked)],
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=errors,
-                start_new_session=True,
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-            )
-            longest_s = _START_S + 2 * cluster.allocation_s
-            ended = "Spark ended without a reason"
-            try:
-                process.wait(longest_s)
-            except subprocess.TimeoutExpired:
-                ended = f"Spark did not finish within {longest_s:g} s"
-            finally:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-            said.seek(0)
-            seen = tuple(Finding(**json.loads(line)) for line in said)
-            errors.seek(0)
-            cause = last_line(errors.read()).rstrip(".")
+    longest_s = _START_S + 2 * cluster.allocation_s
+    answer, said, in_time = ask_apart(_MODULE, {"cluster": asdict(cluster), "budget": asdict(budget)}, longest_s)
+    seen = tuple(Finding(**json.loads(line)) for line in answer.splitlines())
     if not seen or (len(seen) < _THINGS and all(one.fit or not one.needed for one in seen)):
+        ended = "Spark ended without a reason" if in_time else f"Spark did not finish within {longest_s:g} s"
+        cause = last_line(said).rstrip(".")
         fix = f"{ended}{': ' * bool(cause)}{cause}."
         seen += (Finding("cluster", f"no answer for {units.some(count, 'executor')}", fit=False, fix=fix),)
     return (Finding("cluster", "reached", fit=True), *seen)
@@ -154,18 +132,17 @@ def check_authentication(spark: "SparkSession") -> str:
     )
 
 
-def main(file: str) -> None:
-    """Examine the cluster and the budget in `file`, and write what is found."""
-    path = Path(file)
-    asked = json.loads(path.read_text())
-    profile = SlotProfile(**asked["budget"].pop("profile"))
-    cluster, budget = Cluster(**asked["cluster"]), Budget(profile=profile, **asked["budget"])
-    for thing, step, needed in _steps(cluster, budget, path.parent):
-        try:
-            seen = Finding(thing, step(), fit=True)
-        except WorkbenchError as error:
-            seen = Finding(thing, "not fit", fit=False, fix=str(error), needed=needed)
-        sys.stdout.write(json.dumps(asdict(seen)) + "\n")
-        sys.stdout.flush()
-        if seen.needed and not seen.fit:
-            break
+def main() -> None:
+    """Examine the cluster and the budget that standard input names, and write what is found."""
+    asked = json.load(sys.stdin)
+    cluster, budget = cattrs.structure(asked["cluster"], Cluster), cattrs.structure(asked["budget"], Budget)
+    with answering() as result:
+        for thing, step, needed in _steps(cluster, budget, Path(tempfile.gettempdir())):  # a folder of its own
+            try:
+                seen = Finding(thing, step(), fit=True)
+            except WorkbenchError as error:
+                seen = Finding(thing, "not fit", fit=False, fix=str(error), needed=needed)
+            result.write(json.dumps(asdict(seen)) + "\n")
+            result.flush()
+            if seen.needed and not seen.fit:
+                break

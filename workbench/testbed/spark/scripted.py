@@ -1,10 +1,9 @@
-"""What a script does, determined in a separate process: ``python -m workbench.testbed.spark.scripted``.
+"""What a script does, determined in a separate process.
 
-It takes the script and the samples of its sources as JSON, and gives `workbench.workload.Recorded` as JSON.
+`main` takes the script and the samples of its sources as JSON, and gives `workbench.workload.Recorded` as JSON.
 """
 
 import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -29,13 +28,12 @@ def look_at_script(script: Script, samples: Sequence[tuple[str, str]]) -> Record
     `WorkbenchError` when the process does not end, or ends by itself.
     """
     asked = [script.file, script.arguments, samples]
-    try:
-        found, said = ask_apart("workbench.testbed.spark.scripted", asked, _LONGEST_S)
-    except subprocess.TimeoutExpired as error:
+    found, said, in_time = ask_apart("workbench.testbed.spark.scripted", asked, _LONGEST_S)
+    if not in_time:
         raise WorkbenchError(
             f"The script {script.call} does not end within {_LONGEST_S:g} s, although its streams are "
             "not run. Take out what computes for long, or plan a function of it."
-        ) from error
+        )
     if not found:
         last = redacted(last_line(said)) or "it printed nothing"
         raise WorkbenchError(f"The process that runs the script {script.call} ended: {last}. Run it alone.")
@@ -53,7 +51,3 @@ def main() -> None:
                 spark.conf.set(name, value)
             found = look(Script(file, tuple(arguments)), spark, [(name, path) for name, path in samples])
         json.dump(asdict(found), result)
-
-
-if __name__ == "__main__":
-    main()

@@ -5,7 +5,7 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -26,13 +26,11 @@ from workbench.testbed.spark.driver.process import (
     ENDS_S,
     DriverProcess,
     SparkRun,
-    answer,
-    ended,
     go_on,
     keeping,
-    partitions,
+    turn_of,
 )
-from workbench.testbed.spark.driver.session import DeploymentSpec, Writes, divide_memory
+from workbench.testbed.spark.driver.session import DeploymentSpec, Writes, divide_memory, slot_cores
 from workbench.testbed.spark.machine.broker import topic_next_to
 from workbench.testbed.spark.machine.java import (
     connector_jars,
@@ -159,27 +157,28 @@ class SparkTestbed:
         self.check(budget)
         if query.topic is not None and self.cluster:
             self.cluster.check_servers(kafka.Topic.parse(query.topic).servers)
-        source_partitions, state_partitions = partitions(layout or {}, budget)
+        turn = turn_of(budget, layout)
         own = f"{PREFIX}{uuid.uuid4().hex[:12]}"
         places = self._places(own)
         with (
             self._writes(query, places.get("sink", ""), own) as writes,
-            self._process(budget, places) as (driver, quota, folder, disk),
+            self._process(budget, places) as driver,
         ):
-            generator = _rows_of(query, disk, self.progress)
+            folder, disk, *_ = driver.folders
+            generator = _rows_of(query, disk)
             jars = [str(Path(jar).resolve()) for jar in self.settings.jars]
             uses_kafka = isinstance(generator, TopicRows) or writes.kind == "kafka"
             packages = (*sink_packages(self.settings), *self.settings.packages)
             spec = DeploymentSpec(
+                **vars(turn),
                 name=query.name,
                 build=query.build,
                 generator=generator,
                 output_mode=query.output_mode,
-                budget=budget,
                 cluster=self.cluster,
                 folder=folder,
                 disk=disk,
-                quota=quota,
+                quota=driver.quota,
                 warmup_cap_s=self.warmup_cap_s,
                 asked_rate=self.asked_rate,
                 settings=self.settings,
@@ -187,45 +186,22 @@ class SparkTestbed:
                 connector=connector_jars(self.progress) if uses_kafka else (),
                 writes=writes,
                 inputs=tuple(one.name for one in query.inputs),
-                source_partitions=source_partitions,
-                state_partitions=state_partitions,
                 checkpoints=places.get("checkpoint", ""),
             )
-            try:
-                driver.connection.send_bytes(cloudpickle.dumps(spec))
-            except (BrokenPipeError, ConnectionResetError) as error:
-                raise ended(driver.said()) from error
-            facts = answer(driver.connection, self.progress, self.check_owner, driver.said)
-            (source, expected), there = facts.pop("begun"), facts.pop("machine", None)
-            facts |= self._facts(query, generator, in_memory=folder.parent == _MEMORY_FOLDER)
+            facts, source, expected, there = driver.ask(cloudpickle.dumps(spec))
+            facts |= self._facts(query, generator, spec.connector, in_memory=folder.parent == _MEMORY_FOLDER)
             here = there or replace(describe(), slots=_slots_of(spec))
             machine = replace(here, facts={**here.facts, **facts})
             restarts = self.cluster is None and query.topic is None
-            yield SparkRun(
-                budget,
-                machine,
-                source,
-                expected,
-                driver.connection,
-                layout,
-                restarts,
-                self.check_owner,
-                driver.said,
-                self.progress,
-            )
+            yield SparkRun(budget, machine, source, expected, driver, layout, restarts)
 
-    @contextmanager
-    def deploy_shared(self, query: Query, budgets: Sequence[Budget]) -> Iterator[SparkRun]:
+    def deploy_shared(self, query: Query, budgets: Sequence[Budget]) -> AbstractContextManager[SparkRun]:
         """Deploy `query` once for all of `budgets`: on the largest; each can take its turn (`SparkRun.turn`)."""
         for budget in budgets:
             self.check(budget)
-        with self.deploy(query, max(budgets, key=lambda budget: budget.slots)) as run:
-            yield run
+        return self.deploy(query, max(budgets, key=lambda budget: budget.slots))
 
-    @contextmanager
-    def _process(
-        self, budget: Budget, places: Mapping[str, str]
-    ) -> Iterator[tuple[DriverProcess, CpuQuota | None, Path, Path]]:
+    def _process(self, budget: Budget, places: Mapping[str, str]) -> DriverProcess:
         """Start the driver process, with its quota and its folders, which end with it and `places`."""
         remove_stale_groups()
         with ExitStack() as ours:  # until the driver's reaper owns them
@@ -245,19 +221,17 @@ class SparkTestbed:
                 (folder := disk / "run").mkdir()
             ends_s = ENDS_ON_CLUSTER_S if self.cluster else ENDS_S
             here = [Path(path_of(place)) for place in places.values() if not (self.cluster or is_uri(place))]
-            process = DriverProcess((folder, disk, *here), quota, ends_s, keeping(self.progress))
+            process = DriverProcess((folder, disk, *here), quota, ends_s, self.progress, self.check_owner)
             ours.pop_all()
-        with process:
-            yield process, quota, folder, disk
+        return process
 
-    def _facts(self, query: Query, generator: object, *, in_memory: bool) -> dict[str, str]:
+    def _facts(self, query: Query, generator: object, connector: tuple[str, ...], *, in_memory: bool) -> dict[str, str]:
         """Describe the deployment, in addition to its machine."""
         facts = {"output mode": query.output_mode, "event time": "due time and own lateness"}
         if isinstance(generator, TopicRows):
             facts["event time"] = "the records' own"
             facts["source"] = (
-                f"Spark's Kafka source, connector {connector_version(generator.connector)}, offered by "
-                "maxOffsetsPerTrigger"
+                f"Spark's Kafka source, connector {connector_version(connector)}, offered by maxOffsetsPerTrigger"
             )
         if self.settings.listed:
             facts["settings of the job"] = self.settings.listed
@@ -318,15 +292,16 @@ def _slots_of(spec: DeploymentSpec) -> str:
     """Describe a slot of the deployment on this machine."""
     if not spec.quota:
         return "whole cores, no quota"
-    apart = len(spec.slot_cores) < len(os.sched_getaffinity(0))
+    allowed = os.sched_getaffinity(0)
+    cores = len(slot_cores(spec.budget, allowed))
     return (
-        f"a CPU quota of {spec.budget.cpus:g} cores for {units.some(spec.budget.slots, 'slot')} on "
-        f"{len(spec.slot_cores)} of the machine's cores, the driver {'on others' if apart else 'on the same cores'}"
+        f"a CPU quota of {spec.budget.cpus:g} cores for {units.some(spec.budget.slots, 'slot')} on {cores} of the "
+        f"machine's cores, the driver {'on others' if cores < len(allowed) else 'on the same cores'}"
         f"{', the compiler apart' * spec.quota.v1}"
     )
 
 
-def _rows_of(query: Query, disk: Path, progress: Callable[[str], None]) -> Generator | TopicRows | tuple[Replay, ...]:
+def _rows_of(query: Query, disk: Path) -> Generator | TopicRows | tuple[Replay, ...]:
     """Return what feeds `query`; a topic is read into the columns of its sample, which is the query's data set."""
     if query.topic is None:
         if isinstance(query.dataset, tuple):
@@ -346,7 +321,7 @@ def _rows_of(query: Query, disk: Path, progress: Callable[[str], None]) -> Gener
             settings=("source",),
         )
     columns = [column for column in schema if column.name != kafka.HEADERS]
-    return TopicRows(query.topic, pa.schema(columns, schema.metadata), connector_jars(progress))
+    return TopicRows(query.topic, pa.schema(columns, schema.metadata))
 
 
 def remove_stale_groups(base: Path = GROUPS) -> None:

@@ -9,8 +9,8 @@ from workbench.cli import measuring
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.testbed import SparkTestbed
-from workbench.testbed.spark.driver.process import partitions
-from workbench.testbed.spark.driver.session import divide_memory
+from workbench.testbed.spark.driver.process import turn_of
+from workbench.testbed.spark.driver.session import Turn, divide_memory
 from workbench.testbed.spark.machine.quota import outer_limit
 
 
@@ -80,11 +80,11 @@ def test_without_quotas_the_defaults_of_the_command_line_fit(monkeypatch):
 
 def test_a_layout_sets_the_partitions_of_source_and_state():
     budget = Budget(2, SlotProfile(0.4, 1024))
-    assert partitions({}, budget) == (2, 2)
-    assert partitions({"source": 3, "state": 4}, budget) == (3, 4)
+    assert turn_of(budget, {}) == Turn(budget, 2, 2)
+    assert turn_of(budget, {"source": 3, "state": 4}) == Turn(budget, 3, 4)
     for layout in ({"map": 2}, {"source": 0}, {"state": 1.5}):
         with pytest.raises(WorkbenchError, match=r"cannot be deployed on Spark: it may set 'source' and 'state'"):
-            partitions(layout, budget)
+            turn_of(budget, layout)
 
 
 @pytest.mark.parametrize(("options", "slots"), [((), 3), (("--slots", "2"), 2)])

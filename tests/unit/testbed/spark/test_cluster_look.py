@@ -1,9 +1,11 @@
 """What the doctor sees of a cluster before anything is measured."""
 
+import io
 import json
 import os
 import socket
 import subprocess
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from unittest.mock import MagicMock
 
@@ -25,16 +27,17 @@ def test_a_cluster_whose_processes_do_not_authenticate_is_warned_of():
         check_authentication(spark)
 
 
-def test_what_is_not_needed_does_not_end_the_look(tmp_path, monkeypatch, capsys):
+def test_what_is_not_needed_does_not_end_the_look(monkeypatch):
     def lacking():
         raise WorkbenchError("It is off.")
 
     steps = [("authentication", lacking, False), ("executors", lacking, True), ("workers", lacking, True)]
     monkeypatch.setattr(look, "_steps", lambda *_: steps)
-    asked = {"cluster": asdict(STANDALONE), "budget": asdict(FOUR)}
-    (tmp_path / "asked.json").write_text(json.dumps(asked))
-    look.main(str(tmp_path / "asked.json"))
-    seen = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    asked, result = json.dumps({"cluster": asdict(STANDALONE), "budget": asdict(FOUR)}), io.StringIO()
+    monkeypatch.setattr("sys.stdin", io.StringIO(asked))
+    monkeypatch.setattr(look, "answering", lambda: nullcontext(result))
+    look.main()
+    seen = [json.loads(line) for line in result.getvalue().splitlines()]
     assert [(one["thing"], one["needed"]) for one in seen] == [("authentication", False), ("executors", True)]
 
 
@@ -59,9 +62,9 @@ def test_a_budget_that_fills_no_executors_is_no_matter_of_the_master():
 class Stopped(subprocess.Popen):
     """A process that stops itself, and whose time is over then."""
 
-    def wait(self, timeout=None):
+    def communicate(self, asked=None, timeout=None):
         if timeout is None:
-            return super().wait()
+            return super().communicate(asked)
         os.waitpid(self.pid, os.WUNTRACED)
         raise subprocess.TimeoutExpired(self.args, timeout)
 
@@ -70,8 +73,11 @@ def test_what_was_seen_before_the_time_was_over_is_kept_and_the_users_folder_hid
     (tmp_path / "signal.py").write_text("raise SystemExit\n")
     monkeypatch.chdir(tmp_path)
     line = '{"thing": "application", "found": "has room", "fit": true}'
-    stop = "os.kill(os.getpid(), signal.SIGSTOP)"
-    monkeypatch.setattr(look, "_MAIN", f"import os, signal; print({line!r}, flush=True); {stop}")
+    (tmp_path / "lib").mkdir()
+    stopping = f"print({line!r}, flush=True); os.kill(os.getpid(), signal.SIGSTOP)"
+    (tmp_path / "lib" / "stopping.py").write_text(f"import os, signal\ndef main(): {stopping}\n")
+    monkeypatch.syspath_prepend(tmp_path / "lib")
+    monkeypatch.setattr(look, "_MODULE", "stopping")
     monkeypatch.setattr(subprocess, "Popen", Stopped)
     with socket.create_server(("127.0.0.1", 0)) as server:
         seen = look_at(Cluster(f"spark://127.0.0.1:{server.getsockname()[1]}", SHARED), FOUR)

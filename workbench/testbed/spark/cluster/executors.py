@@ -156,29 +156,25 @@ def describe_workers(spark: "SparkSession", cluster: Cluster, budget: Budget) ->
         seen = _on_executors(spark, budget.slots)
     except (Py4JError, PySparkException) as error:
         raise refused(str(error), cluster) from error
-    kinds = list(dict.fromkeys(seen))
-    virtual = {one[1] for one in kinds}
+    processors, virtual, memory_gib, systems, pythons = (list(dict.fromkeys(each)) for each in zip(*seen, strict=True))
     return Machine(
         slots=f"{SLOTS[cluster.kind]}, in {count} executor{'s' * (count != 1)} of {executor.slots}",
-        processor=" and ".join(dict.fromkeys(one[0] for one in kinds)),
-        virtual=virtual.pop() if len(virtual) == 1 else None,
+        processor=" and ".join(processors),
+        virtual=virtual[0] if len(virtual) == 1 else None,
         cores=float(budget.cpus),
-        memory_gib=min(one[2] for one in kinds),
-        system=" and ".join(dict.fromkeys(one[3] for one in kinds)),
+        memory_gib=min(memory_gib),
+        system=" and ".join(systems),
         dedicated=cluster.kind == "kubernetes",
         facts={
-            "Python": " and ".join(dict.fromkeys(one[4] for one in kinds)),
+            "Python": " and ".join(pythons),
             "master": cluster.kind,
             **({"environment": Path(cluster.environment).name} if cluster.environment else {}),
         },
     )
 
 
-_Facts = tuple[str, bool | None, float, str, str]
-
-
-def _on_executors(spark: "SparkSession", tasks: int) -> Sequence[_Facts]:
-    """Return facts about the machines that run `tasks` tasks."""
+def _on_executors(spark: "SparkSession", tasks: int) -> Sequence[tuple[Any, ...]]:
+    """Return facts about the machines that run `tasks` tasks: processor, virtual or not, GiB, system, and Python."""
 
     def look(_: object) -> "Iterator[Any]":
         import platform  # noqa: PLC0415 - in the executor
@@ -246,30 +242,22 @@ def _in_tasks(spark: "SparkSession", tasks: int, look: Callable[[object], "Itera
 
 
 @dataclass(frozen=True)
-class Worker:
-    """A live worker with its resources; the master does not report which of them are free."""
-
-    cores: int
-    memory_mb: int
-
-
-@dataclass(frozen=True)
 class Offer:
     """The resources of a master: its live workers, and the names of the applications, including this one."""
 
-    workers: tuple[Worker, ...]
+    workers: tuple[tuple[int, int], ...]  # cores and MB of each, of which the master does not report what is free
     applications: tuple[str, ...] = ()
 
     def room(self, executor: Executor) -> int:
         """How many of `executor` the workers have room for when nothing else runs."""
         cores = executor.millicores // 1000
-        return sum(min(one.cores // cores, one.memory_mb // executor.heap_mb) for one in self.workers)
+        return sum(min(there // cores, memory_mb // executor.heap_mb) for there, memory_mb in self.workers)
 
     def sentence(self) -> str:
         """Return a sentence on the master's resources."""
         if not self.workers:
             return "The master has no live worker"
-        listed = "; ".join(f"{one.cores} cores and {one.memory_mb:,} MB" for one in self.workers)
+        listed = "; ".join(f"{cores} cores and {memory_mb:,} MB" for cores, memory_mb in self.workers)
         many = len(self.workers)
         return f"The master has {many} live worker{'s' * (many > 1)} ({listed})"
 
@@ -331,7 +319,7 @@ def offer_of(jvm: Any, cluster: Cluster, host: str) -> Offer:  # noqa: ANN401 - 
             raise failed
         state = next((one for one in states if one.status().toString() == "ALIVE"), states[0])
         return Offer(
-            tuple(Worker(one.cores(), one.memory()) for one in state.workers() if one.isAlive()),
+            tuple((one.cores(), one.memory()) for one in state.workers() if one.isAlive()),
             tuple(str(one.desc().name()) for one in state.activeApps()),
         )
     finally:

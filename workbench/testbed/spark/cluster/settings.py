@@ -29,30 +29,6 @@ _CONNECT_S = 5.0
 _EXAMPLES = "hdfs://HOST/DIR, s3a://BUCKET/DIR, or file:///MOUNT/DIR for a shared mount"
 
 
-def kind_of(master: str) -> str:
-    """Return the kind of a master: ``"local"``, ``"standalone"``, ``"kubernetes"`` or ``"yarn"``."""
-    kinds = {"standalone": _ADDRESS.fullmatch(master), "kubernetes": _SERVER.fullmatch(master)}
-    found = master if master in (LOCAL, "yarn") else next((kind for kind, fits in kinds.items() if fits), None)
-    if found is None or any(port > _HIGHEST_PORT for _, port in _addresses(found, master)):
-        raise WorkbenchError(
-            f"The master is {master!r}; it must be local, spark://HOST:PORT, k8s://https://HOST:PORT or yarn, with a "
-            f"PORT of at most {_HIGHEST_PORT}. Correct it.",
-            settings=("master",),
-        )
-    return found
-
-
-def _addresses(kind: str, master: str) -> tuple[tuple[str, int], ...]:
-    """Hosts and ports of a well-formed master."""
-    if server := _SERVER.fullmatch(master):
-        port = server["port"] or (80 if server["scheme"] == "http" else 443)
-        return ((server["host"].strip("[]"), int(port)),)
-    if kind != "standalone":
-        return ()
-    places = (one.rpartition(":") for one in master.removeprefix("spark://").split(","))
-    return tuple((host, int(port)) for host, _, port in places)
-
-
 @dataclass(frozen=True)
 class Cluster:
     """A cluster to measure on.
@@ -83,8 +59,14 @@ class Cluster:
     environment: str | None = None
 
     def __post_init__(self) -> None:
-        if kind_of(self.master) == LOCAL:
+        if self.master == LOCAL:
             raise WorkbenchError("The master 'local' is not a cluster. Leave out the settings of a cluster.")
+        if not self.kind or any(port > _HIGHEST_PORT for _, port in self.addresses):
+            raise WorkbenchError(
+                f"The master is {self.master!r}; it must be local, spark://HOST:PORT, k8s://https://HOST:PORT or yarn, "
+                f"with a PORT of at most {_HIGHEST_PORT}. Correct it.",
+                settings=("master",),
+            )
         if not self.checkpoint:
             raise WorkbenchError(
                 f"The master {self.master!r} is a cluster, so checkpoints need a folder that this machine and all "
@@ -104,7 +86,9 @@ class Cluster:
     @property
     def kind(self) -> str:
         """``"standalone"``, ``"kubernetes"`` or ``"yarn"``."""
-        return kind_of(self.master)
+        server, addresses = _SERVER.fullmatch(self.master), _ADDRESS.fullmatch(self.master)
+        kinds = {"standalone": addresses, "kubernetes": server, "yarn": self.master == "yarn"}
+        return next((kind for kind, fits in kinds.items() if fits), "")
 
     @property
     def identity(self) -> str:
@@ -117,7 +101,13 @@ class Cluster:
     @property
     def addresses(self) -> tuple[tuple[str, int], ...]:
         """Hosts and ports of the master; none for YARN, whose address is in Hadoop's configuration."""
-        return _addresses(self.kind, self.master)
+        if server := _SERVER.fullmatch(self.master):
+            port = server["port"] or (80 if server["scheme"] == "http" else 443)
+            return ((server["host"].strip("[]"), int(port)),)
+        if self.kind != "standalone":
+            return ()
+        places = (one.rpartition(":") for one in self.master.removeprefix("spark://").split(","))
+        return tuple((host, int(port)) for host, _, port in places)
 
     def check_here(self) -> None:
         """Refuse files for the executors that are missing on this machine."""
@@ -218,10 +208,20 @@ def cluster_conf(cluster: Cluster, budget: Budget, address: str | None) -> dict[
     bound = {"spark.driver.bindAddress": address} if address else {}
     host = {"spark.driver.host": cluster.driver_host or address or ""}
     settings = {"spark.cores.max": str(count * executor.millicores // 1000)}
-    if cluster.kind == "kubernetes":
-        settings = kubernetes(cluster, budget)
-    elif cluster.kind == "yarn":
-        settings = yarn(cluster, budget)
+    if cluster.kind != "standalone":
+        overhead = f"{executor.overhead_mb}m"
+        settings = {"spark.submit.deployMode": "client", "spark.executor.memoryOverhead": overhead}
+    if cluster.kind == "kubernetes":  # pods are requested as a plan exports them
+        settings |= {
+            "spark.kubernetes.executor.request.cores": f"{executor.millicores}m",
+            "spark.kubernetes.executor.limit.cores": f"{executor.millicores}m",
+            "spark.kubernetes.executor.podNamePrefix": f"workbench-{uuid.uuid4().hex[:8]}",
+        }
+    elif cluster.kind == "yarn" and not {"HADOOP_CONF_DIR", "YARN_CONF_DIR"} & os.environ.keys():
+        raise WorkbenchError(
+            "The master is 'yarn', but neither HADOOP_CONF_DIR nor YARN_CONF_DIR is set. Set one of them to the folder "
+            "of your cluster's client configuration."
+        )
     if cluster.environment is not None:
         archives = "spark.yarn.dist.archives" if cluster.kind == "yarn" else "spark.archives"
         settings |= {
@@ -241,29 +241,6 @@ def cluster_conf(cluster: Cluster, budget: Budget, address: str | None) -> dict[
         # A busy worker starts Python slowly; Spark reads whole seconds only.
         "spark.python.authenticate.socketTimeout": f"{math.ceil(cluster.allocation_s)}s",
         **settings,
-    }
-
-
-def yarn(cluster: Cluster, budget: Budget, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return what YARN needs in addition; its default calculator counts memory only, so cores are counters."""
-    if not {"HADOOP_CONF_DIR", "YARN_CONF_DIR"} & environment.keys():
-        raise WorkbenchError(
-            "The master is 'yarn', but neither HADOOP_CONF_DIR nor YARN_CONF_DIR is set. Set one of them to the folder "
-            "of your cluster's client configuration."
-        )
-    _, executor = cluster.executors(budget)
-    return {"spark.submit.deployMode": "client", "spark.executor.memoryOverhead": f"{executor.overhead_mb}m"}
-
-
-def kubernetes(cluster: Cluster, budget: Budget) -> dict[str, str]:
-    """Return what Kubernetes needs in addition: its pods are requested as a plan exports them."""
-    _, executor = cluster.executors(budget)
-    return {
-        "spark.submit.deployMode": "client",
-        "spark.executor.memoryOverhead": f"{executor.overhead_mb}m",
-        "spark.kubernetes.executor.request.cores": f"{executor.millicores}m",
-        "spark.kubernetes.executor.limit.cores": f"{executor.millicores}m",
-        "spark.kubernetes.executor.podNamePrefix": f"workbench-{uuid.uuid4().hex[:8]}",
     }
 
 

@@ -105,11 +105,11 @@ def _at(jvm: Any, configuration: Any, uri: str) -> tuple[Any, Any]:  # noqa: ANN
     return path.getFileSystem(configuration), path
 
 
-def cause_of(text: str) -> str:
-    """Return the innermost cause that a Java error names, else its first line."""
+def cause_of(text: str, most: int = 300) -> str:
+    """Return up to `most` letters of the innermost cause that a Java error names, else its first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by:").strip() for line in lines if line.startswith(("Caused by:", ": "))]
-    return (causes[-1] if causes else lines[0] if lines else "no reason given").removeprefix(": ").rstrip(".")[:300]
+    return (causes[-1] if causes else lines[0] if lines else "no reason given").removeprefix(": ").rstrip(".")[:most]
 
 
 _SUFFIXES = (".tar.gz", ".tgz", ".zip")

@@ -43,7 +43,7 @@ from workbench.testbed.spark.driver.cores import (
     executor_process,
     lost_executor,
 )
-from workbench.testbed.spark.driver.feed import BrokerWatch, TopicRows
+from workbench.testbed.spark.driver.feed import TopicRows, check_broker
 from workbench.testbed.spark.driver.growing_state import lacking_s, stays
 from workbench.testbed.spark.driver.live import LEAST_BATCH_ROWS, POLL_S, CompletedBatch, Meter, first_rows, now_s
 from workbench.testbed.spark.driver.process import LEFT
@@ -65,6 +65,7 @@ from workbench.testbed.spark.log.operators import (
 )
 from workbench.testbed.spark.machine.disturbance import InterferenceProbe, Load, spark_batch_s
 from workbench.workload import Replay, Shipped
+from workbench.workload.kafka import Topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
 LEAST_BATCHES = 3
 _SHORT = 0.99  # of a rate; if less is consumed, the source may be the reason
 _SETTLED = 3  # intervals after another query has run
+_LOOK_S = 1.0  # between two looks at a broker
 _BEHIND = 1.15  # factor over the interval; a batch that is late by less may be made up for
 
 
@@ -85,13 +87,13 @@ class Driver:
     def __init__(self, connection: Connection, spec: DeploymentSpec) -> None:
         self._connection = connection
         self._spec = spec
-        self._cpus = spec.budget.profile.cpus
         self._cores = Cores(spec)
         self._source = SourceAlone(spec.budget)
         self._sink = NOTHING
         self._fastest = 0.0  # records/s consumed in any window of this turn
         self._spark: SparkSession | None = None
-        self._broker = BrokerWatch(spec.generator.url) if isinstance(spec.generator, TopicRows) else None
+        self._topic = Topic.parse(spec.generator.url) if isinstance(spec.generator, TopicRows) else None
+        self._looked_s = 0.0  # at its broker
         self._most = spec.budget
         self._fitted: dict[Turn, int] = {}  # rows that fitted an interval when a turn ended
         self._turns = 0
@@ -103,8 +105,11 @@ class Driver:
         self._machine: Machine | None = None  # of a cluster's executors
         self._registered: frozenset[str] | None = None  # the present executors
 
-    def deploy(self) -> dict[str, Any]:
-        """Start Spark and the query, and warm up both."""
+    def deploy(self) -> tuple[dict[str, str], SourceProfile, float, Machine | None]:
+        """Start Spark and the query, and warm up both.
+
+        Returns facts, the source's profile, the rate to expect, and the machine of a cluster's executors.
+        """
         spec = self._spec
         self._say("starting Spark")
         spark = self._spark = start_session(spec)
@@ -133,7 +138,7 @@ class Driver:
             self._profile(rows)
             if spec.writes.kind != NOOP:
                 self._say("comparing the sink with Spark's noop sink")
-                self._sink = compare(self._queries, self._spec, rows, self._cores.unlimited)
+                self._sink = compare(self._queries, self._spec, rows, self._cores)
         self._held = HeldSlots(spark, spec.folder)
         self._turn = Turn(spec.budget, spec.source_partitions, spec.state_partitions)
         self._fitted[self._turn] = rows
@@ -141,12 +146,8 @@ class Driver:
         self._live = self._queries.start(spec, "query", interval_s=spec.budget.interval_s)
         self._live.expect(rows)
         java = str(spark._jvm.java.lang.System.getProperty("java.version"))  # type: ignore[union-attr]  # noqa: SLF001
-        facts = {
-            "spark": spark.version,
-            "java": java,
-            "begun": (self._source.profile(spec.budget), rows / spec.budget.interval_s),
-        }
-        return facts | ({"machine": self._machine} if self._machine else {})
+        facts = {"spark": spark.version, "java": java}
+        return facts, self._source.profile(spec.budget), rows / spec.budget.interval_s, self._machine
 
     def turn(self, turn: Turn) -> tuple[SourceProfile, float]:
         """Start the query again on `turn`'s budget in the same executor: its code stays warm, its state begins empty.
@@ -258,7 +259,7 @@ class Driver:
         logs = chosen[1:]
         labels = fullest_labels(live.done) if live.done else None
         operators, samples = operator_metrics(
-            logs, elapsed, self._cpus, self._source.cost, labels, overhead_rate=overhead(live.done)
+            logs, elapsed, spec.budget.profile.cpus, self._source.cost, labels, overhead_rate=overhead(live.done)
         )
         # An executor that was replaced is cold, and outside the quota.
         if self._gone() or (self._executor is not None and executor_process(self._spark) != self._executor):
@@ -390,7 +391,7 @@ class Driver:
     def _profile(self, rows: int) -> None:
         """Profile the source, on the budget of the present turn."""
         self._say(f"measuring the source alone{' again' * self._source.known}")
-        self._source.measure(self._queries, self._spec, rows, self._cores.unlimited, self._cores.at_once)
+        self._source.measure(self._queries, self._spec, rows, self._cores)
 
     def _gone(self) -> bool:
         """Whether the executor, or one of the cluster's, has ended."""
@@ -403,8 +404,9 @@ class Driver:
         self._let_pass()  # during an observation the owner sends nothing and only closes the pipe
         if self._gone():
             raise self._lost()
-        if self._broker is not None:
-            self._broker.check()
+        if self._topic is not None and now_s() > self._looked_s + _LOOK_S:
+            self._looked_s = now_s()
+            check_broker(self._topic)
 
     def _load(self) -> Load:
         return self._cores.load(self._meter.used_s()[0])

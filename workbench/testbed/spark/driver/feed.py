@@ -12,7 +12,6 @@ refused, because they are offered in place of records.
 """
 
 import bisect
-import json
 import math
 import socket
 import time
@@ -25,7 +24,7 @@ import pyarrow as pa
 
 from workbench import units
 from workbench.errors import WorkbenchError
-from workbench.testbed.spark.log.event_log import BatchLog
+from workbench.testbed.spark.log.event_log import BatchLog, by_partition
 from workbench.testbed.spark.machine.broker import offsets_of
 from workbench.workload import ENCODED, Command, Release, read_releases, write_command
 from workbench.workload.kafka import COLUMNS, VALUE, Topic, client_settings, field_of, java_settings
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
 _SEVERAL = 4  # batches of one command: the first of them includes the start, and a few are compared
 _PROBE_S = 60.0
-_LOOK_S, _ANSWER_S = 1.0, 2.0
+_ANSWER_S = 2.0
 _AHEAD = 10  # batches for which the cap is chosen: about a window
 _LONGEST = 2**31 - 1  # bytes of a value
 _LEAST_HELD, _FEWEST_OFFSETS = 0.99, 100  # records per offset, from this many offsets on
@@ -92,7 +91,6 @@ class TopicRows:
 
     url: str
     schema: pa.Schema  # of the rows: the columns of a sample of the topic
-    connector: tuple[str, ...]  # jars of Spark's Kafka connector
     decoded: bool = True  # otherwise a record becomes one narrow column, to measure the source alone
 
 
@@ -148,7 +146,7 @@ class TopicFeed:
     def starts(self, last_batch: int) -> bool:
         """Look at the topic, and return whether the query must begin again at its earliest offset."""
         assert self._command is not None  # noqa: S101 - for the type checker
-        BrokerWatch(self.rows.url).check()
+        check_broker(self._topic)
         self._ends = offsets_of(self._topic, self._settings, self.jvm)
         whole = sum(high - low for low, high in self._ends.values())
         if self._command.rate is None:  # no rate is promised, so smaller batches are as good
@@ -255,9 +253,7 @@ def divided(cap: int, sizes: Sequence[int]) -> list[int]:
 
 def _offsets(progress: Mapping[str, Any], name: str) -> dict[int, int]:
     """Offsets by partition, of the first scan: all scans of one topic take the same records."""
-    found = progress["sources"][0].get(name)
-    topics = json.loads(found) if isinstance(found, str) else found
-    return {int(number): offset for by_number in (topics or {}).values() for number, offset in by_number.items()}
+    return {int(number): offset for (_, number), offset in by_partition(progress["sources"][0].get(name)).items()}
 
 
 def _decoded(schema: pa.Schema) -> "list[Column]":
@@ -287,24 +283,13 @@ def behind_id(value: "Column") -> "Column":
     return f.when(f.substring(value, 1, 1) == f.lit(b"\0"), f.substring(value, 6, _LONGEST)).otherwise(value)
 
 
-class BrokerWatch:
-    """Notices that no server of a topic answers any longer; Spark itself gives up only after minutes."""
-
-    def __init__(self, url: str) -> None:
-        self._topic = Topic.parse(url)
-        self._looked_s = 0.0
-
-    def check(self) -> None:
-        """Look at most once a second."""
-        now = time.monotonic()
-        if now < self._looked_s + _LOOK_S:
-            return
-        self._looked_s = now
-        if not any(_answers(server) for server in self._topic.servers.split(",")):
-            raise WorkbenchError(
-                f"No broker of {self._topic.url} answers any longer. Start it, then run the same command again: it "
-                "continues with the probe that was interrupted, and what was measured before is kept."
-            )
+def check_broker(topic: Topic) -> None:
+    """Notice that no server of a topic answers any longer; Spark itself gives up only after minutes."""
+    if not any(_answers(server) for server in topic.servers.split(",")):
+        raise WorkbenchError(
+            f"No broker of {topic.url} answers any longer. Start it, then run the same command again: it continues "
+            "with the probe that was interrupted, and what was measured before is kept."
+        )
 
 
 def _answers(server: str) -> bool:

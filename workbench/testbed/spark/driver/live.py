@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import QueryError, WorkbenchError
 from workbench.metrics import Batch
-from workbench.testbed.spark.cluster import names_in, remove
+from workbench.testbed.spark.cluster import cause_of, names_in, remove
 from workbench.testbed.spark.driver.feed import ReplayFeed, TopicFeed, overtaken
-from workbench.testbed.spark.driver.session import Turn, Writes
+from workbench.testbed.spark.driver.session import DeploymentSpec, Turn
 from workbench.testbed.spark.log.event_log import BatchLog, EventLog
 from workbench.testbed.spark.log.operators import line, not_read
 from workbench.testbed.spark.machine.quota import CpuQuota, family, process_cpu_s
 from workbench.workload import Command, Release
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 LEAST_BATCH_ROWS = 10
 MEMORY = 6  # batches behind the fitted line
@@ -148,99 +148,88 @@ class CompletedBatch(BatchLog):
 class LiveQuery:
     """A running query and its feed; at an unlimited rate, batches grow or shrink until they last one interval."""
 
-    name: str
+    spec: DeploymentSpec
     folder: Path
     interval_s: float
     events: EventLog
-    meter: Meter
     feed: ReplayFeed | TopicFeed
-    checkpoint: str = ""  # as Hadoop names it; default: in the folder
-    writes: Writes = field(default_factory=Writes)
+    spark: Any
     query: Any = None
     done: list[CompletedBatch] = field(default_factory=list)
     commanded_rate: float = 0.0
     epoch: int = 0  # number of the current command
     rows_fitting: int = FIRST_BATCH_ROWS  # rows expected to fit an interval
-    _fitting: bool = False
     _most_rows: int = 0
     _offered: Command | None = None
-    _frame: "Callable[[], DataFrame] | None" = None
-    _spark: Any = None
     _begin: Callable[[], Any] = field(default=lambda: None)
     _starts: int = 1
-    _mode: str = "append"
     _runs: int = 0
     _emptied: int = 0
 
-    def start(
-        self,
-        spark: "SparkSession",
-        rows: Any,  # noqa: ANN401 - what the feed takes
-        partitions: int,
-        build: "Callable[..., DataFrame]",
-        output_mode: str,
-    ) -> None:
+    def start(self) -> None:
         """Build the query on its feed and start it at rate 0."""
-        from pyspark.sql import DataFrame  # noqa: PLC0415 - only the driver process loads Spark
-
-        def built() -> "DataFrame":
-            try:
-                streams = self.feed.streams(spark, rows, partitions)
-            except Exception as error:
-                raise QueryError(
-                    f"The data of query {self.name!r} cannot be read by Spark: {_first_line(error)}. "
-                    "Use column types that Spark has, or convert the data to Parquet."
-                ) from error
-            try:
-                frame = build(*streams)
-            except QueryError:  # a script reports what it lacks
-                raise
-            except Exception as error:
-                raise QueryError(
-                    f"The function of query {self.name!r} failed while it built the query: {_first_line(error)}. "
-                    "It is called with the streaming input DataFrame and must return a DataFrame; "
-                    f"the input's columns are {'; '.join(', '.join(stream.columns) for stream in streams)}."
-                ) from error
-            if not isinstance(frame, DataFrame):
-                raise QueryError(
-                    f"The function of query {self.name!r} returned {type(frame).__name__}; it must return a DataFrame."
-                )
-            if not frame.isStreaming:
-                raise QueryError(
-                    f"Query {self.name!r} has no streaming plan: its result does not read from the DataFrame it was "
-                    "given. Build it from the function's argument."
-                )
-            return frame
-
         self.folder.mkdir()
         self.command(0.0)
-        self._mode, self._spark, self._frame = output_mode, spark, built
-        frame = built()
+        frame = self._frame()
         if not self.feed.restarts:
             self._run(frame)
+
+    def _frame(self) -> "DataFrame":
+        from pyspark.sql import DataFrame  # noqa: PLC0415 - only the driver process loads Spark
+
+        name = self.spec.name
+        rows: Any = self.spec.generator  # what the feed takes
+        try:
+            streams = self.feed.streams(self.spark, rows, self.spec.source_partitions)
+        except Exception as error:
+            raise QueryError(
+                f"The data of query {name!r} cannot be read by Spark: {_first_line(error)}. "
+                "Use column types that Spark has, or convert the data to Parquet."
+            ) from error
+        try:
+            frame = self.spec.build(*streams)
+        except QueryError:  # a script reports what it lacks
+            raise
+        except Exception as error:
+            raise QueryError(
+                f"The function of query {name!r} failed while it built the query: {_first_line(error)}. "
+                "It is called with the streaming input DataFrame and must return a DataFrame; "
+                f"the input's columns are {'; '.join(', '.join(stream.columns) for stream in streams)}."
+            ) from error
+        if not isinstance(frame, DataFrame):
+            raise QueryError(
+                f"The function of query {name!r} returned {type(frame).__name__}; it must return a DataFrame."
+            )
+        if not frame.isStreaming:
+            raise QueryError(
+                f"Query {name!r} has no streaming plan: its result does not read from the DataFrame it was "
+                "given. Build it from the function's argument."
+            )
+        return frame
 
     def _run(self, frame: "DataFrame") -> None:
         from pyspark.errors import PySparkException  # noqa: PLC0415
 
+        mode = self.spec.output_mode
         writer = (
             frame.writeStream.queryName(self.folder.name)
-            .outputMode(self._mode)
+            .outputMode(mode)
             .option("checkpointLocation", self._checkpoint)
             .trigger(processingTime=f"{self._interval_ms} milliseconds")
         )
-        self._begin = lambda: self.writes.begin(writer, self._spark, self._name)
+        self._begin = lambda: self.spec.writes.begin(writer, self.spark, self._name)
         try:
             self.query = self._begin()
         except PySparkException as error:
             raise QueryError(
-                f"Spark refuses query {self.name!r} in output mode {self._mode!r}: {_first_line(error)}. "
+                f"Spark refuses query {self.spec.name!r} in output mode {mode!r}: {_first_line(error)}. "
                 "Choose a mode the query allows (append needs a watermark for aggregations; try update or complete)."
             ) from error
 
     def _run_again(self) -> None:
         """Start the query again, from its checkpoint unless its feed begins again; at rate 0 it pauses."""
         self.pause()
-        if self._frame is None or self._offered is None or not self._offered.max_records:
+        if self.paused:
             return
         if self.feed.starts(self._last_batch()):
             self._drop()
@@ -261,7 +250,9 @@ class LiveQuery:
     @property
     def _checkpoint(self) -> str:
         """Place of the checkpoint: another one for each start with an empty state."""
-        return f"{self.checkpoint or self.folder / 'checkpoint'}{self._runs or ''}"
+        shared = self.spec.checkpoints
+        place = f"{shared}/{self.folder.name}" if shared else self.folder / "checkpoint"
+        return f"{place}{self._runs or ''}"
 
     @property
     def _name(self) -> str:
@@ -270,33 +261,32 @@ class LiveQuery:
     def _last_batch(self) -> int:
         """Return the number of the last batch that began, according to the checkpoint; -1 if there is none."""
         place = f"{self._checkpoint}/offsets"
-        names = names_in(self._spark, place) if self.checkpoint else [one.name for one in Path(place).glob("*")]
+        names = names_in(self.spark, place) if self.spec.checkpoints else [one.name for one in Path(place).glob("*")]
         return max((int(name) for name in names if name.isdigit()), default=-1)
 
     def _drop(self) -> None:
         """Remove the checkpoint and what was written, as far as possible: the rest is removed in the end."""
-        if not self.checkpoint:
+        if not self.spec.checkpoints:
             shutil.rmtree(self._checkpoint, ignore_errors=True)
-        for place in (self.checkpoint and self._checkpoint, self.writes.folder_of(self._name)):
+        for place in (self.spec.checkpoints and self._checkpoint, self.spec.writes.folder_of(self._name)):
             if place:
-                remove(self._spark, place)
+                remove(self.spark, place)
 
     def command(self, rate: float) -> None:
         """Offer `rate` records/s (inf: the maximum rate) from the next batch on, and flush the queue."""
         self.epoch += 1
         carried = self.commanded_rate * self.interval_s
         self.commanded_rate = rate
-        self._fitting = math.isinf(rate)
-        if self._fitting and self.rows_fitting <= GROWTH * carried < math.inf:  # near the rate carried: no leap
+        fitting = math.isinf(rate)
+        if fitting and self.rows_fitting <= GROWTH * carried < math.inf:  # near the rate carried: no leap
             self.rows_fitting = min(self.rows_fitting, max(LEAST_BATCH_ROWS, math.ceil(DAMPED * carried)))
-        rows: float = self.rows_fitting if self._fitting else min(rate * self.interval_s, self._most_rows or math.inf)
-        offered = None if self._fitting else rate
+        rows: float = self.rows_fitting if fitting else min(rate * self.interval_s, self._most_rows or math.inf)
+        offered = None if fitting else rate
         self._offer(Command(self.epoch, offered, math.ceil(rows), interval_s=self._interval_ms / 1000))
 
     def fixed_batches(self, rows: int, event_rate: float | None = None) -> None:
         """Release `rows` rows at every trigger, of which `event_rate` have the same second of event time."""
         self.epoch += 1
-        self._fitting = False
         self._offer(Command(self.epoch, None, rows, event_rate))
 
     def _offer(self, command: Command) -> None:
@@ -324,9 +314,9 @@ class LiveQuery:
         release = self.feed.release(log)
         if release is None:
             return
-        found, limited = (log.batch_id, log.progress, log.stages), self.meter.quota is not None
+        found, limited = (log.batch_id, log.progress, log.stages), self.spec.quota is not None
         self.done.append(CompletedBatch(*found, executor_s, python_s, limited, release=release))
-        if self._fitting and release.epoch == self.epoch:
+        if math.isinf(self.commanded_rate) and release.epoch == self.epoch:
             known = self.done[1:] or self.done  # a query's first batch includes its start
             seen = [(one.batch.records, one.batch.duration_s) for one in known if one.release.epoch == self.epoch]
             self.expect(fitting_rows(seen, self.interval_s))
@@ -339,7 +329,7 @@ class LiveQuery:
             return
         unread = self.events.unread(self.query.id)
         if len(unread) >= MOST_UNREAD:
-            raise not_read(self.name, sum(unread), 0.0)
+            raise not_read(self.spec.name, sum(unread), 0.0)
         failure, active = self.events.failure(self.query.id), self.query.isActive
         if failure is None and active:
             if self.feed.exhausted and self._offered is not None:
@@ -356,8 +346,8 @@ class LiveQuery:
                 self.query = self._begin()
             return
         if any(sign in failure for sign in _DATA_LOST):
-            raise overtaken(f"the topic of query {self.name!r}")
-        raise failed_at_run_time(self.name, failure)
+            raise overtaken(f"the topic of query {self.spec.name!r}")
+        raise failed_at_run_time(self.spec.name, failure)
 
     def stop(self) -> None:
         """End the query, and drop its checkpoint and what it wrote."""
@@ -381,12 +371,10 @@ def _first_line(error: BaseException) -> str:
 
 def _root_cause(text: str) -> str:
     """Return the line with the cause: the Python error of a worker, else the innermost Java cause."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    named = [(line.split(":", 1)[0], line) for line in lines]
+    named = [(line.split(":", 1)[0], line) for line in map(str.strip, text.splitlines())]
     python = [line for name, line in named if name.endswith(("Error", "Exception")) and " " not in name]
-    causes = [line.removeprefix("Caused by:").strip() for line in lines if line.startswith("Caused by:")]
     chosen = next((line for line in reversed(python) if not line.startswith(("org.", "java."))), None)
-    return (chosen or (causes[-1] if causes else lines[0] if lines else "no reason given")).rstrip(".")[:500]
+    return chosen.rstrip(".")[:500] if chosen else cause_of(text, 500)
 
 
 def now_s() -> float:

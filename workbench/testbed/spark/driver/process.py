@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -12,7 +13,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import packages_distributions
 from multiprocessing import Pipe
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Self, TextIO
 
@@ -49,18 +49,18 @@ def environment_of_modules() -> dict[str, str]:
     }
 
 
-def ask_apart(module: str, asked: object, longest_s: float | None = None) -> tuple[str, str]:
-    """Run `module` in a separate process, which gets `asked` as JSON; return its answer, and the end of its output.
+def ask_apart(module: str, asked: object, longest_s: float | None = None) -> tuple[str, str, bool]:
+    """Run ``main`` of `module` in a separate process, which gets `asked` as JSON.
 
-    It raises `subprocess.TimeoutExpired` after `longest_s` seconds. In the end all that the process started is killed,
-    and its temporary files are removed.
+    Return its answer, the end of its output, and whether it ended within `longest_s` seconds. In the end all that it
+    started is killed, and its temporary files are removed.
     """
     with (
         tempfile.TemporaryDirectory(prefix="workbench-apart-", ignore_cleanup_errors=True) as folder,
         tempfile.TemporaryFile() as said,
     ):
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", module],
+            [sys.executable, "-P", "-c", f"from {module} import main; main()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=said,
@@ -68,14 +68,19 @@ def ask_apart(module: str, asked: object, longest_s: float | None = None) -> tup
             start_new_session=True,
             env=environment_of_modules() | {"TMPDIR": folder},
         )
+        in_time = True
         try:
             found, _ = process.communicate(json.dumps(asked), longest_s)
+        except subprocess.TimeoutExpired:
+            in_time = False
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+        if not in_time:
+            found, _ = process.communicate()
         said.seek(max(0, said.seek(0, os.SEEK_END) - _END))
-        return found, said.read().decode(errors="replace")
+        return found, said.read().decode(errors="replace"), in_time
 
 
 @contextmanager
@@ -90,7 +95,8 @@ def answering() -> Iterator[TextIO]:
 class DriverProcess:
     """The driver process and its reaper, which end when the context is left, and `folders` and `quota` with them.
 
-    The first folder has the logs. The driver has `ends_s` to end, before it is killed; `say` hears what it left.
+    The first folder has the logs. The driver has `ends_s` to end, before it is killed. `progress` hears each step, and
+    what is left; its warnings stay in sight if `progress` can keep a line.
     """
 
     def __init__(
@@ -98,9 +104,11 @@ class DriverProcess:
         folders: Sequence[Path],
         quota: CpuQuota | None,
         ends_s: float = ENDS_S,
-        say: Callable[[str], None] = lambda _: None,
+        progress: Callable[[str], None] = lambda _: None,
+        check: Callable[[], None] = go_on,
     ) -> None:
-        self._ends_s, self._say = ends_s, say
+        self.folders, self.quota = folders, quota
+        self._ends_s, self._progress, self._check = ends_s, progress, check
         self.connection, theirs = Pipe()
         alive_read, alive_write = os.pipe()
         environment, folder = environment_of_modules(), folders[0]
@@ -143,6 +151,30 @@ class DriverProcess:
         self._log.seek(0)
         return self._log.read()
 
+    def ask(self, message: bytes) -> Any:  # noqa: ANN401
+        """Send a pickled `message`; wait for the answer, or raise the driver's error."""
+        kind, value = self._exchange(message)
+        while kind in ("progress", "warning"):
+            (self._progress if kind == "progress" else keeping(self._progress))(value)
+            kind, value = self._exchange()
+        if kind == "error":
+            raise value
+        if kind == "crash":
+            if any(repr(name.partition(".")[0]) in last_line(value) for name in _hidden(Path.cwd())):
+                raise ended(value)
+            raise RuntimeError(f"The Spark driver failed unexpectedly:\n{value}")
+        return value
+
+    def _exchange(self, message: bytes | None = None) -> Any:  # noqa: ANN401
+        try:
+            if message is not None:
+                self.connection.send_bytes(message)
+            while not self.connection.poll(_CHECK_S):
+                self._check()
+            return self.connection.recv()
+        except (EOFError, BrokenPipeError, ConnectionResetError) as error:
+            raise ended(self.said()) from error
+
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self.connection.close()
         try:
@@ -150,7 +182,7 @@ class DriverProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-            self._say(
+            keeping(self._progress)(
                 f"Spark did not end within {self._ends_s:g} s and was killed; on a cluster, checkpoints may be left "
                 "and the event log may be missing"
             )
@@ -159,7 +191,7 @@ class DriverProcess:
         with self._log, self._jvm_log:
             for line in self.said().splitlines():
                 if line.startswith(LEFT):
-                    self._say(line.removeprefix(LEFT))
+                    keeping(self._progress)(line.removeprefix(LEFT))
             if isinstance(error, Exception):  # for a bundle: the folder with the logs is gone
                 for name, said in (("driver", self.said()), ("Java", self._jvm_log.read())):
                     error.add_note("\n".join([f"The last lines of {name}'s log:", *said.splitlines()[-_NOTED:]]))
@@ -195,34 +227,6 @@ def _hidden(folder: Path) -> list[str]:
     return sorted(path.name for path in found if path.stem in names)
 
 
-def answer(
-    connection: Connection,
-    progress: Callable[[str], None] = lambda _: None,
-    check: Callable[[], None] = go_on,
-    said: Callable[[], str] = str,
-) -> Any:  # noqa: ANN401
-    """Wait for the driver's answer, or raise its error; its warnings stay in sight where `progress` can keep a line."""
-    while True:
-        try:
-            while not connection.poll(_CHECK_S):
-                check()
-            kind, value = connection.recv()
-        except (EOFError, ConnectionResetError) as error:
-            raise ended(said()) from error
-        if kind == "progress":
-            progress(value)
-        elif kind == "warning":
-            keeping(progress)(value)
-        elif kind == "error":
-            raise value
-        elif kind == "crash":
-            if any(repr(name.partition(".")[0]) in last_line(value) for name in _hidden(Path.cwd())):
-                raise ended(value)
-            raise RuntimeError(f"The Spark driver failed unexpectedly:\n{value}")
-        else:
-            return value
-
-
 @dataclass
 class SparkRun:
     """One live deployment; see `workbench.testbed.base.SharedRun`."""
@@ -231,12 +235,9 @@ class SparkRun:
     machine: Machine
     source: SourceProfile
     expected_rate: float
-    _connection: Connection
+    _driver: DriverProcess
     _layout: Mapping[str, int] | None = None
     _restarts: bool = True  # whether its rows begin again with the query
-    _check: Callable[[], None] = go_on
-    _output: Callable[[], str] = str
-    _progress: Callable[[str], None] = lambda _: None
 
     def __post_init__(self) -> None:
         self.deployed = self.budget
@@ -251,7 +252,7 @@ class SparkRun:
                 f"{self.deployed.profile.memory_mb:,} MB. Give at most its slots, of its profile.",
                 settings=("slots",),
             )
-        self.source, self.expected_rate = self._ask("turn", Turn(budget, *partitions(layout or {}, budget)))
+        self.source, self.expected_rate = self._ask("turn", turn_of(budget, layout))
         self.budget, self._layout = budget, layout
 
     def empty(self) -> bool:
@@ -283,15 +284,12 @@ class SparkRun:
         return observation
 
     def _ask(self, verb: str, value: float | Turn | tuple[float, float]) -> Any:  # noqa: ANN401
-        try:
-            self._connection.send((verb, value))
-        except (BrokenPipeError, ConnectionResetError) as error:
-            raise ended(self._output()) from error
-        return answer(self._connection, self._progress, self._check, self._output)
+        return self._driver.ask(pickle.dumps((verb, value)))
 
 
-def partitions(layout: Mapping[str, int], budget: Budget) -> tuple[int, int]:
-    """Return the numbers of partitions of the source and of the state."""
+def turn_of(budget: Budget, layout: Mapping[str, int] | None) -> Turn:
+    """Add to `budget` the numbers of partitions of the source and of the state."""
+    layout = layout or {}
     unknown = layout.keys() - {"source", "state"}
     wrong = [count for count in layout.values() if not isinstance(count, int) or count < 1]
     if unknown or wrong:
@@ -299,4 +297,4 @@ def partitions(layout: Mapping[str, int], budget: Budget) -> tuple[int, int]:
             f"The layout {dict(layout)!r} cannot be deployed on Spark: it may set 'source' and 'state' to whole "
             "numbers of at least 1. Leave out the rest."
         )
-    return layout.get("source", budget.slots), layout.get("state", budget.slots)
+    return Turn(budget, layout.get("source", budget.slots), layout.get("state", budget.slots))

@@ -9,11 +9,11 @@ from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.driver.feed import ReplayFeed, TopicFeed, TopicRows
 from workbench.testbed.spark.driver.live import FIRST_BATCH_ROWS, CompletedBatch, LiveQuery, Meter, fitting_rows, now_s
-from workbench.testbed.spark.driver.session import DeploymentSpec, Writes
+from workbench.testbed.spark.driver.session import DeploymentSpec
 from workbench.testbed.spark.log.event_log import EventLog
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 READ_INTERVAL_S = 0.05  # the trigger of queries whose batches follow each other without a pause
 _PATIENCE_S = 240.0
@@ -33,23 +33,14 @@ class Queries:
         self._wait = wait
         self._running: list[LiveQuery] = []
 
-    def start(
-        self,
-        spec: DeploymentSpec,
-        folder: str,
-        build: "Callable[..., DataFrame] | None" = None,
-        interval_s: float = READ_INTERVAL_S,
-    ) -> LiveQuery:
-        """Start the query of `spec` in a folder of its own; `build` replaces the query by another one."""
-        checkpoint = f"{spec.checkpoints}/{folder}" if spec.checkpoints else ""
+    def start(self, spec: DeploymentSpec, folder: str, interval_s: float = READ_INTERVAL_S) -> LiveQuery:
+        """Start the query of `spec` in a folder of its own."""
         place, rows = spec.folder / folder, spec.generator
         feed: ReplayFeed | TopicFeed = ReplayFeed(place)
         if isinstance(rows, TopicRows):
             feed = TopicFeed(rows, self._spark._jvm)  # noqa: SLF001
-        writes = Writes() if build else spec.writes
-        live = LiveQuery(spec.name, place, interval_s, self._events, self._meter, feed, checkpoint, writes)
-        mode = "append" if build else spec.output_mode
-        live.start(self._spark, rows, spec.source_partitions, build or spec.build, mode)
+        live = LiveQuery(spec, place, interval_s, self._events, feed, self._spark)
+        live.start()
         self._running.append(live)
         return live
 
@@ -94,7 +85,7 @@ class Queries:
                 return fresh
             if now_s() > give_up:
                 raise WorkbenchError(
-                    f"Query {live.name!r} completed {len(fresh)} of {count} batches in {_PATIENCE_S:.0f} s. "
+                    f"Query {live.spec.name!r} completed {len(fresh)} of {count} batches in {_PATIENCE_S:.0f} s. "
                     "Its batches take too long to measure: give it more slots, or check what it waits for."
                 )
             self.tick()

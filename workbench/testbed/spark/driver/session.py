@@ -108,11 +108,6 @@ class DeploymentSpec(Turn):
         """Folders of the deployment that are removed with it, by the key of a study that they are in."""
         return {key: place for key, place in (("sink", self.writes.folder), ("checkpoint", self.checkpoints)) if place}
 
-    @property
-    def slot_cores(self) -> frozenset[int]:
-        """Cores that the slots run on, of those that this process may use."""
-        return slot_cores(self.budget, os.sched_getaffinity(0))
-
 
 def slot_cores(budget: Budget, allowed: Iterable[int]) -> frozenset[int]:
     """Cores that the slots of `budget` run on: the fewest of `allowed` that hold them, lowest numbers first.

@@ -1,8 +1,7 @@
 """The two ends of a query: what its source alone costs and can feed to it, and what writing to its sink adds."""
 
 import math
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 from statistics import fmean, median
@@ -12,6 +11,7 @@ import numpy as np
 
 from workbench.dataflow import Budget
 from workbench.metrics import SOURCE_MARGIN, SourceProfile, WriteCost
+from workbench.testbed.spark.driver.cores import Cores
 from workbench.testbed.spark.driver.feed import TopicRows
 from workbench.testbed.spark.driver.live import CompletedBatch, LiveQuery, now_s
 from workbench.testbed.spark.driver.queries import Queries
@@ -76,23 +76,19 @@ class SourceAlone:
             return False
         return self.profile(budget, scans).rate_limit < SOURCE_MARGIN * rate
 
-    def measure(
-        self,
-        queries: Queries,
-        spec: DeploymentSpec,
-        rows: int,
-        unlimited: Callable[[], AbstractContextManager[None]],
-        cores: float,
-    ) -> None:
+    def measure(self, queries: Queries, spec: DeploymentSpec, rows: int, cores: Cores) -> None:
         """Run a query that only reads the source, in batches of several sizes without a quota, and keep the result.
 
         CPU seconds of a row are the same with a quota and without; without, they are known in a third of the time.
         """
-        alone = queries.start(replace(spec, generator=_alone(spec.generator)), f"source{self._taken}", _together)
+        alone_spec = replace(
+            spec, build=_together, generator=_alone(spec.generator), output_mode="append", writes=Writes()
+        )
+        alone = queries.start(alone_spec, f"source{self._taken}")
         rows = max(_LEAST_ROWS, rows)
         alone.fixed_batches(rows)
         kept: list[CompletedBatch] = []
-        with unlimited():
+        with cores.unlimited():
             warm_s = now_s() + min(_WARM_S, spec.warmup_cap_s)
             queries.batches(alone, 1)  # starts the Python workers
             # The records must cost as much as the fixed part, or their cost is lost in noise.
@@ -105,7 +101,7 @@ class SourceAlone:
                 alone.fixed_batches(int(rows * share))
                 kept += queries.batches(alone, 2)[1:]
             queries.retire(alone)
-        self.keep(kept, spec.budget, cores / spec.budget.cpus)
+        self.keep(kept, spec.budget, cores.at_once / spec.budget.cpus)
 
     def keep(self, batches: Sequence[CompletedBatch], budget: Budget, faster: float = 1.0) -> None:
         """Use what `batches` show of the source, if it is faster; their cores are `faster` times those of `budget`."""
@@ -134,13 +130,11 @@ def _together(*streams: "DataFrame") -> "DataFrame":
     return reduce(lambda one, other: one.union(other), streams)
 
 
-def compare(
-    queries: Queries, spec: DeploymentSpec, rows: int, unlimited: Callable[[], AbstractContextManager[None]]
-) -> WriteCost:
+def compare(queries: Queries, spec: DeploymentSpec, rows: int, cores: Cores) -> WriteCost:
     """Run the query to its sink and to noop in turns, in batches of several sizes around `rows`, without a quota."""
     logs: dict[bool, list[BatchLog]] = {True: [], False: []}
     rows = max(rows, min(_LEAST_WRITTEN, _MOST_TIMES * rows))
-    with unlimited():
+    with cores.unlimited():
         for number, real in enumerate((False, True, False, True)):
             asked = spec if real else replace(spec, writes=Writes())
             live = queries.start(asked, f"compared{number}")

@@ -1,7 +1,7 @@
 """Reads a range of a topic with Spark, decodes its values and writes Parquet, in a separate process.
 
-``python -m workbench.testbed.spark.kafka.decoding`` takes what `workbench.testbed.spark.kafka.topics` asks for as JSON,
-and gives what was seen as JSON. JSON gets the types that Spark infers, Avro those of ``from_avro``.
+`main` takes what `workbench.testbed.spark.kafka.topics` asks for, and gives what was seen, both as JSON. Values of JSON
+get the types that Spark infers, of Avro those of ``from_avro``.
 """
 
 import json
@@ -17,6 +17,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.types import StructType
 
+from workbench.testbed.spark.cluster import cause_of
 from workbench.testbed.spark.driver.feed import behind_id
 from workbench.testbed.spark.driver.process import answering
 from workbench.testbed.spark.driver.session import batch_session
@@ -50,9 +51,7 @@ def main() -> None:
             except Py4JJavaError as error:
                 seen = {"error": reason(error, {})}
             except PySparkException as error:
-                lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-                causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-                seen = {"error": [*lines[:1], *causes][-1]}
+                seen = {"error": cause_of(str(error), _LONGEST)}
         json.dump(seen, result)
 
 
@@ -139,7 +138,3 @@ def _avro(records: DataFrame, schema: str, number: int | None) -> DataFrame:
     bare = f.col(_FRAMED).isNull() & f.col(_BARE).isNotNull()
     found = {_FIELDS: decoded, _WRONG: value.isNotNull() & decoded.isNull(), _ID: f.when(~bare, _number())}
     return records.withColumns(known).withColumns(found)
-
-
-if __name__ == "__main__":
-    main()

@@ -187,7 +187,7 @@ def behind(begin: Mapping[int, int], ends: Ends) -> int:
 
 def _decoded(topic: Topic, schema: Schema | None, asked: Mapping[str, Any]) -> dict[str, Any]:
     """Read a sample in a separate process; return what was seen."""
-    answer, said = ask_apart("workbench.testbed.spark.kafka.decoding", asked)
+    answer, said, _ = ask_apart("workbench.testbed.spark.kafka.decoding", asked)
     found: dict[str, Any] = {"error": last_line(said) or "the process ended"}
     with suppress(ValueError):
         found = json.loads(answer)

@@ -171,14 +171,14 @@ def _read_once(source: Mapping[str, Any]) -> int:
     Offsets by which the rows would have been read more than `_MOST_READS` times are not those of the rows.
     """
     read = int(source.get("numInputRows") or 0)
-    begun, ended = (_by_partition(source.get(name)) for name in ("startOffset", "endOffset"))
+    begun, ended = (by_partition(source.get(name)) for name in ("startOffset", "endOffset"))
     if not is_topic(source.get("description")) or not ended or ended.keys() != begun.keys():
         return read
     advanced = sum(ended[place] - begun[place] for place in ended)
     return advanced if read / _MOST_READS <= advanced < read else read
 
 
-def _by_partition(offset: object) -> dict[tuple[str, str], int]:
+def by_partition(offset: object) -> dict[tuple[str, str], int]:
     """Return the offsets of a topic's partitions; empty unless they are written as by Spark's Kafka source."""
     try:
         topics: Any = json.loads(offset) if isinstance(offset, str) else offset
@@ -202,22 +202,10 @@ def _own_offset(offset: object) -> Mapping[str, Any] | None:
     return offset if isinstance(offset, dict) and isinstance(offset.get("n"), int) else None
 
 
-def _row_number(offset: str | dict[str, int] | None) -> int:
-    if offset is None:
-        return 0
-    return int((json.loads(offset) if isinstance(offset, str) else offset)["n"])
+def _row_number(offset: object) -> int:
+    return int((_own_offset(offset) or {"n": 0})["n"])
 
 
-_TASK_METRICS = {
-    "run_ms": "Executor Run Time",
-    "cpu_ns": "Executor CPU Time",
-    "in_rows": "Input Metrics/Records Read",
-    "shuffle_in_rows": "Shuffle Read Metrics/Total Records Read",
-    "shuffle_wait_ms": "Shuffle Read Metrics/Fetch Wait Time",
-    "shuffle_out_rows": "Shuffle Write Metrics/Shuffle Records Written",
-    "shuffle_out_bytes": "Shuffle Write Metrics/Shuffle Bytes Written",
-    "written": "Output Metrics/Records Written",
-}
 _KEPT_PLANS, _KEPT_BATCHES = 50, 50  # of batches that are not committed
 _HASHED = re.compile(r"Exchange hashpartitioning\((.*), \d+\)")
 _SILENT = ("WholeStageCodegen", "InputAdapter", "Exchange", "ColumnarToRow", "AQEShuffleRead")
@@ -229,16 +217,9 @@ _SILENT = ("WholeStageCodegen", "InputAdapter", "Exchange", "ColumnarToRow", "AQ
 _Ended = dict[int, tuple[Task, Counter[int]]]
 
 
-@dataclass(frozen=True)
-class _Job:
-    """The batch that a stage belongs to, and the SQL executions whose plans have its nodes.
-
-    What ``foreachBatch`` runs has an execution of its own within the batch's, and nodes of both plans share its stages.
-    """
-
-    query: str
-    batch: int
-    executions: tuple[int, ...]
+# The query and batch that a stage belongs to, and the SQL executions whose plans have its nodes. What ``foreachBatch``
+# runs has an execution of its own within the batch's, and nodes of both plans share its stages.
+_Job = tuple[tuple[str, int], tuple[int, ...]]
 
 
 @dataclass
@@ -308,13 +289,12 @@ class Events:
         if "streaming.sql.batchId" in properties:
             own = int(properties["spark.sql.execution.id"])
             root = int(properties.get("spark.sql.execution.root.id") or own)
-            query, batch = properties["sql.streaming.queryId"], int(properties["streaming.sql.batchId"])
-            owner = _Job(query, batch, tuple(dict.fromkeys((own, root))))
-            self._jobs.update(dict.fromkeys(job["Stage IDs"], owner))
+            owner = properties["sql.streaming.queryId"], int(properties["streaming.sql.batchId"])
+            self._jobs.update(dict.fromkeys(job["Stage IDs"], (owner, tuple(dict.fromkeys((own, root))))))
             # A stage that is skipped shares its last RDD with the one that made its output.
             known = (one for one in job.get("Stage Infos") or () if one.get("RDD Info"))
             self._rdds.update({one["Stage ID"]: int(one["RDD Info"][0]["RDD ID"]) for one in known})
-            self._owned[owner.query, owner.batch] += job["Stage IDs"]
+            self._owned[owner] += job["Stage IDs"]
             while len(self._owned) > _KEPT_BATCHES:  # in a log without progress events, nothing is ever committed
                 self._forget(next(iter(self._owned)))
 
@@ -345,7 +325,7 @@ class Events:
         job = self._jobs.get(event["Stage ID"])
         if job is None or not event.get("Task Metrics") or event["Task End Reason"]["Reason"] != "Success":
             return
-        scans = frozenset[int]().union(*(self._plans[one][1] for one in job.executions if one in self._plans))
+        scans = frozenset[int]().union(*(self._plans[one][1] for one in job[1] if one in self._plans))
         counted: Counter[int] = Counter()
         for update in event["Task Info"]["Accumulables"]:
             if update.get("Metadata") == "sql":
@@ -361,7 +341,8 @@ class Events:
         accumulated = Counter[int]()
         for _, counted in ended:
             accumulated.update(counted)
-        plans = [self._plans[one][0] for one in job.executions if one in self._plans]
+        owner, executions = job
+        plans = [self._plans[one][0] for one in executions if one in self._plans]
         found = [node for plan in plans for node in _nodes(plan, accumulated)]
         nodes = tuple(node for node in found if node.metrics and not node.name.startswith(_SILENT))
         if info["Stage ID"] in self._rdds:
@@ -371,7 +352,7 @@ class Events:
         begun_s, ended_s = ((info.get(f"{end} Time") or 0) / 1000 for end in ("Submission", "Completion"))
         tasks = tuple(task for task, _ in ended)
         made = Stage(info["Stage ID"], parents, tasks, nodes, begun_s, ended_s, *_shuffled_by(found))
-        self._stages[job.query, job.batch][info["Stage ID"]] = made
+        self._stages[owner][info["Stage ID"]] = made
 
 
 class EventLog(Events):
@@ -438,23 +419,23 @@ def _scan_accumulators(plan: dict[str, Any]) -> frozenset[int]:
 
 
 def _task(event: dict[str, Any], scans: frozenset[int]) -> Task:
-    values: dict[str, int] = {}
-    for name, where in _TASK_METRICS.items():
+    def counted(*path: str) -> int:
         value: Any = event["Task Metrics"]
-        for key in where.split("/"):
+        for key in path:
             value = (value or {}).get(key)
-        values[name] = int(value or 0)
-    info = event["Task Info"]
+        return int(value or 0)
+
+    info, read, wrote = event["Task Info"], "Shuffle Read Metrics", "Shuffle Write Metrics"
     scanned = sum(int(a.get("Update", 0)) for a in info["Accumulables"] if a["ID"] in scans)
     return Task(
         partition=info.get("Partition ID", info["Index"]),
-        records_in=values["shuffle_in_rows"] + max(values["in_rows"], scanned),
-        records_out=values["shuffle_out_rows"],
-        run_s=values["run_ms"] / 1000,
-        cpu_s=values["cpu_ns"] / 1e9,
-        shuffle_bytes=values["shuffle_out_bytes"],
-        shuffle_wait_s=values["shuffle_wait_ms"] / 1000,
+        records_in=counted(read, "Total Records Read") + max(counted("Input Metrics", "Records Read"), scanned),
+        records_out=counted(wrote, "Shuffle Records Written"),
+        run_s=counted("Executor Run Time") / 1000,
+        cpu_s=counted("Executor CPU Time") / 1e9,
+        shuffle_bytes=counted(wrote, "Shuffle Bytes Written"),
+        shuffle_wait_s=counted(read, "Fetch Wait Time") / 1000,
         executor=str(info.get("Executor ID", "")),
         host=str(info.get("Host", "")),
-        written=values["written"],
+        written=counted("Output Metrics", "Records Written"),
     )

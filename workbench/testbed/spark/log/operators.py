@@ -19,7 +19,7 @@ from statistics import median
 from workbench import units
 from workbench.errors import QueryError
 from workbench.metrics import SOURCE, ExecutorPace, InputRows, OperatorMetrics, TaskSample
-from workbench.testbed.spark.log.event_log import KEEPS_STATE, SCAN, BatchLog, Stage
+from workbench.testbed.spark.log.event_log import KEEPS_STATE, BatchLog, Stage
 
 _RUN_PYTHON = ("ArrowEvalPython", "BatchEvalPython", "MapInArrow", "PythonMapInArrow", "MapInPandas")
 _KINDS = {
@@ -51,23 +51,22 @@ class SourceCost:
 
 @dataclass(frozen=True)
 class _StageWork:
+    """What all tasks of a stage took, with the source's part."""
+
     stage: Stage
-    seconds: tuple[float, ...]  # useful, per task, source included
-    cpu_s: float  # of all tasks, source included
+    useful_s: float
+    cpu_s: float
+    source_s: float = 0.0  # of the useful seconds
+
+    @property
+    def source_cpu_s(self) -> float:
+        """CPU seconds that correspond to the source's useful seconds."""
+        return self.cpu_s * self.source_s / self.useful_s if self.useful_s else 0.0
 
 
 def _labels(stage: Stage) -> tuple[str, ...]:
-    kinds = ("scan" if node.name.startswith(SCAN) else _KINDS.get(node.name) for node in reversed(stage.nodes))
+    kinds = ("scan" if node.scan is not None else _KINDS.get(node.name) for node in reversed(stage.nodes))
     return tuple(dict.fromkeys(filter(None, kinds)))
-
-
-def _is_source(stage: Stage) -> bool:
-    return any(node.name.startswith(SCAN) for node in stage.nodes)
-
-
-def stage_labels(stages: Sequence[Stage]) -> Labels:
-    """Return the work of each stage of a batch, as one word per node that matters."""
-    return tuple(map(_labels, stages))
 
 
 def operator_names(labels: Labels) -> tuple[str, ...]:
@@ -86,19 +85,22 @@ def overhead(batches: Iterable[BatchLog]) -> float:
     return other / tasks if tasks else 0.0
 
 
-def _work(batch: BatchLog, slot_cpus: float, overhead_rate: float | None = None) -> list[_StageWork]:
+def _work(
+    batch: BatchLog, slot_cpus: float, source: SourceCost, overhead_rate: float | None = None
+) -> list[_StageWork]:
     """Work of every stage; tasks are charged the executor's other CPU at `overhead_rate` (default: the batch's)."""
     stages = batch.stages
     share = overhead([batch]) if overhead_rate is None else overhead_rate
-    users = [stage for stage in stages if _is_source(stage) or any(label in _PYTHON for label in _labels(stage))]
+    users = [stage for stage in stages if not {"scan", *_PYTHON}.isdisjoint(_labels(stage))]
     python_run = sum(task.run_s for stage in users for task in stage.tasks)
     result = []
     for stage in stages:
         python_s = batch.python_cpu_s if stage in users and python_run else 0.0
         cpus = [task.cpu_s * (1 + share) + python_s * task.run_s / (python_run or 1.0) for task in stage.tasks]
         ran = (max(0.0, task.run_s - task.shuffle_wait_s) for task in stage.tasks)
-        seconds = (cpu / slot_cpus for cpu in cpus) if batch.quota else ran
-        result.append(_StageWork(stage, tuple(seconds), sum(cpus)))
+        useful_s = sum((cpu / slot_cpus for cpu in cpus) if batch.quota else ran)
+        read_s = 0.0 if stage.scan is None else sum(source.of(task.records_in) for task in stage.tasks)
+        result.append(_StageWork(stage, useful_s, sum(cpus), min(useful_s, read_s)))
     return result
 
 
@@ -106,10 +108,10 @@ def fit_source(batches: Sequence[BatchLog], slot_cpus: float) -> SourceCost:
     """Fit the cost of a source, its own tasks' and Python workers', to batches of several sizes that only read it."""
     points = []
     for batch in batches:
-        for work in _work(batch, slot_cpus, 0.0):
+        for work in _work(batch, slot_cpus, SourceCost(), 0.0):
             records = [task.records_in for task in work.stage.tasks]
             if records:
-                points.append((sum(records) / len(records), sum(work.seconds) / len(records)))
+                points.append((sum(records) / len(records), work.useful_s / len(records)))
     return line(points)
 
 
@@ -131,7 +133,7 @@ def line(points: Sequence[tuple[float, float]]) -> SourceCost:
 
 def fullest_labels(batches: Iterable[BatchLog]) -> Labels:
     """Labels of the batch that shows the most: nodes without rows do not appear in the log."""
-    labels = (stage_labels(batch.stages) for batch in batches)
+    labels = (tuple(map(_labels, batch.stages)) for batch in batches)
     return max(labels, key=lambda one: sum(map(len, operator_names(one))))
 
 
@@ -141,14 +143,14 @@ def operator_edges(batches: Sequence[BatchLog], names: Sequence[str]) -> tuple[t
     named = {stage.stage_id: name for stage, name in zip(whole, names, strict=False)}
     found: list[tuple[str, str]] = []
     for stage in whole:
-        found += [(SOURCE, named[stage.stage_id])] if _is_source(stage) else []
+        found += [(SOURCE, named[stage.stage_id])] if stage.scan is not None else []
         found += [(named[parent], named[stage.stage_id]) for parent in stage.parents if parent in named]
     return tuple(found)
 
 
 def scans(batch: BatchLog) -> list[Stage]:
     """Stages that read the source."""
-    return [stage for stage in batch.stages if _is_source(stage)]
+    return [stage for stage in batch.stages if stage.scan is not None]
 
 
 def times_read(batch: BatchLog) -> int:
@@ -212,43 +214,31 @@ def operator_metrics(
         return (), ()
     labels = labels or fullest_labels(batches)
     whole = [batch for batch in batches if len(batch.stages) == len(labels)]
-    works = [_work(batch, slot_cpus) for batch in whole]
-    sampled = works if overhead_rate is None else [_work(batch, slot_cpus, overhead_rate) for batch in whole]
+    works = [_work(batch, slot_cpus, source) for batch in whole]
+    sampled = works if overhead_rate is None else [_work(batch, slot_cpus, source, overhead_rate) for batch in whole]
     samples: list[TaskSample] = []
     operators: list[OperatorMetrics] = []
-    reading: list[tuple[list[_StageWork], list[float]]] = []
+    reading: list[list[_StageWork]] = []
     for index, name in enumerate(operator_names(labels)):
         stages = [work[index] for work in works if work[index].stage.tasks]
-        taken = [_source_seconds(work, source) for work in stages]
-        operators.append(_summed(name, labels[index], stages, taken, elapsed_s))
-        if any(_is_source(work.stage) for work in stages):
-            reading.append((stages, taken))
+        operators.append(_summed(name, labels[index], stages, elapsed_s))
+        if any(work.stage.scan is not None for work in stages):
+            reading.append(stages)
         for work in (work[index] for work in sampled if work[index].stage.tasks):
             tasks = work.stage.tasks
-            records, seconds = sum(task.records_in for task in tasks), sum(work.seconds) - _source_seconds(work, source)
+            records, seconds = sum(task.records_in for task in tasks), work.useful_s - work.source_s
             samples.append(TaskSample(name, records / len(tasks), seconds / len(tasks)))
     operators = [_with_state(metrics, index, whole) for index, metrics in enumerate(operators)]
     of_inputs = sum(sum(batch.of_inputs.values()) for batch in whole)
     return (_source(reading, elapsed_s, of_inputs), *operators), tuple(samples)
 
 
-def _source_seconds(work: _StageWork, source: SourceCost) -> float:
-    if not _is_source(work.stage):
-        return 0.0
-    return min(sum(work.seconds), sum(source.of(task.records_in) for task in work.stage.tasks))
-
-
-def _source(
-    scans: Sequence[tuple[Sequence[_StageWork], Sequence[float]]], elapsed_s: float, of_inputs: int
-) -> OperatorMetrics:
-    """Return one row for the source, for any number of scans: each reads the same records again, or one input's.
-
-    A scan has its stages, and the seconds of each that belong to the source.
-    """
-    read = [sum(task.records_in for work in works for task in work.stage.tasks) for works, _ in scans]
+def _source(scans: Sequence[Sequence[_StageWork]], elapsed_s: float, of_inputs: int) -> OperatorMetrics:
+    """Return one row for the source, for any number of scans: each reads the same records again, or one input's."""
+    read = [sum(task.records_in for work in works for task in work.stage.tasks) for works in scans]
     records = of_inputs or max(read, default=0)
-    tasks = sum(max(len(work.stage.tasks) for work in works) for works, _ in scans) or 1
-    useful = sum(sum(taken) for _, taken in scans)
+    tasks = sum(max(len(work.stage.tasks) for work in works) for works in scans) or 1
+    useful = sum(sum(work.source_s for work in works) for works in scans)
     return OperatorMetrics(
         operator=SOURCE,
         kind=SOURCE,
@@ -258,26 +248,18 @@ def _source(
         useful_s=useful,
         busyness=min(1.0, useful / (tasks * elapsed_s)) if elapsed_s else 0.0,
         true_processing_rate=records / useful if useful > 0 else None,
-        cpu_s=sum(_source_cpu_s(works, taken) for works, taken in scans),
+        cpu_s=sum(sum(work.source_cpu_s for work in works) for works in scans),
         shuffle_bytes=0,
     )
 
 
-def _source_cpu_s(works: Sequence[_StageWork], taken: Sequence[float]) -> float:
-    """CPU seconds of stages that correspond to the useful seconds `taken` of each."""
-    pairs = zip(works, taken, strict=True)
-    return sum(work.cpu_s * seconds / whole if (whole := sum(work.seconds)) else 0.0 for work, seconds in pairs)
-
-
-def _summed(
-    name: str, labels: Sequence[str], works: Sequence[_StageWork], taken: Sequence[float], elapsed_s: float
-) -> OperatorMetrics:
-    """Sum one operator's stages; `taken` is the seconds of each stage that belong to the source."""
+def _summed(name: str, labels: Sequence[str], works: Sequence[_StageWork], elapsed_s: float) -> OperatorMetrics:
+    """Sum one operator's stages, without the source's part."""
     tasks = max((len(work.stage.tasks) for work in works), default=1)
     all_tasks = [task for work in works for task in work.stage.tasks]
     records_in = sum(task.records_in for task in all_tasks)
     records_out = sum(task.records_out for task in all_tasks) or sum(_rows_out(work.stage) for work in works)
-    useful = sum(sum(work.seconds) for work in works) - sum(taken)
+    useful = sum(work.useful_s for work in works) - sum(work.source_s for work in works)
     return OperatorMetrics(
         operator=name,
         kind=labels[-1] if labels else "map",
@@ -287,7 +269,7 @@ def _summed(
         useful_s=useful,
         busyness=min(1.0, useful / (tasks * elapsed_s)) if elapsed_s else 0.0,
         true_processing_rate=records_in / useful if useful > 0 else None,
-        cpu_s=sum(work.cpu_s for work in works) - _source_cpu_s(works, taken),
+        cpu_s=sum(work.cpu_s for work in works) - sum(work.source_cpu_s for work in works),
         shuffle_bytes=sum(task.shuffle_bytes for task in all_tasks),
         key_skew=_skew([work.stage for work in works]) if records_in else None,
         scans="scan" in labels,
@@ -320,7 +302,7 @@ def _with_state(metrics: OperatorMetrics, index: int, batches: Sequence[BatchLog
     places = {node.state for stage in stages for node in stage.nodes if node.state is not None}
     if not places:
         return metrics
-    totals: dict[str, float] = {}
+    totals: dict[str, float] = defaultdict(float)
     updated, kept = 0, None
     for batch in batches:
         states = batch.progress.get("stateOperators") or []
@@ -331,17 +313,17 @@ def _with_state(metrics: OperatorMetrics, index: int, batches: Sequence[BatchLog
         kept = sum(map(int, sizes)) if sizes else kept
         for custom in counted:
             for key, value in custom.items():
-                totals[key] = totals.get(key, 0.0) + float(value)
-    hits, misses = totals.get("rocksdbReadBlockCacheHitCount", 0.0), totals.get("rocksdbReadBlockCacheMissCount", 0.0)
-    gets = totals.get("rocksdbGetCount", 0.0)
+                totals[key] += float(value)
     read = ("rocksdbTotalBytesRead", "rocksdbTotalBytesReadThroughIterator", "rocksdbTotalBytesWritten")
     moved = [totals[key] for key in read if key in totals]  # other stores than RocksDB do not count them
+    hits, misses = totals["rocksdbReadBlockCacheHitCount"], totals["rocksdbReadBlockCacheMissCount"]
+    gets = totals["rocksdbGetCount"]
     return replace(
         metrics,
         state_bytes=int(math.fsum(moved)) if moved else None,
         state_rows_updated=updated,
         cache_hit_rate=hits / (hits + misses) if hits + misses else None,
-        state_latency_s=totals.get("rocksdbGetLatency", 0.0) / gets / 1000 if gets else None,
+        state_latency_s=totals["rocksdbGetLatency"] / gets / 1000 if gets else None,
         state_kept_bytes=kept,
     )
 

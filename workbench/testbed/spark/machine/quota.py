@@ -118,19 +118,16 @@ class CpuQuota:
         elif (account / "cgroup.procs").exists() and account.resolve() != (base / "cpu").resolve():
             roots.append(account)
         group = cls(tuple(root / name for root in roots), v1, roots[0] / f"{name}-driver")
-        made: list[Path] = []
         try:
             for folder in group.all_folders:
                 folder.mkdir()
-                made.append(folder)
             group.limit(None)
             share, usual = ("cpu.shares", 1024) if v1 else ("cpu.weight", 100)
             for folder in (group.folders[0], group.driver):
                 (folder / share).write_text(str(_PREFERRED * usual))
         except OSError:
-            for folder in made:
-                with suppress(OSError):
-                    folder.rmdir()
+            with suppress(OSError):
+                group.remove()
             raise
         return group
 
@@ -277,24 +274,18 @@ def quota_permitted() -> bool:
 _YOUNG_S = 3600.0  # a younger folder may belong to a command that is still making it
 
 
-def left_over(now_s: float | None = None, places: Iterable[Path] | None = None) -> tuple[Path, ...]:
-    """Find the workbench's temporary folders and control groups that no running process names.
-
-    A folder that changed in the hour before `now_s`, seconds since 1970, is passed over. The `places` to look in are by
-    default those for temporary files, shared memory and control groups.
-    """
-    now_s = time.time() if now_s is None else now_s
+def left_over() -> tuple[Path, ...]:
+    """Find the workbench's temporary folders and control groups that are an hour old and no running process names."""
     found, commands = [], []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # of a deployment, the reaper's names its folders and its control groups
             commands.append((process / "cmdline").read_bytes().decode("utf-8", "replace"))
     used = "\0".join(commands)
-    known = tuple(_places() if places is None else places)
-    for place in {place.resolve(): place for place in reversed(known)}.values():  # cpu and cpuacct may be one
+    for place in {place.resolve(): place for place in reversed([*_places()])}.values():  # cpu and cpuacct may be one
         for folder in sorted(place.glob(f"{PREFIX}*")):
             with suppress(OSError):  # gone in the meantime
                 seen = folder.lstat()
-                old = S_ISDIR(seen.st_mode) and now_s - seen.st_mtime > _YOUNG_S
+                old = S_ISDIR(seen.st_mode) and time.time() - seen.st_mtime > _YOUNG_S
                 if old and seen.st_uid == os.getuid() and str(folder) not in used:
                     found.append(folder)
     return tuple(found)

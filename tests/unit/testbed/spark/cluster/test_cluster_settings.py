@@ -24,8 +24,8 @@ from workbench.study import study_from
 from workbench.testbed import SparkTestbed
 from workbench.testbed.spark import Cluster, look_at
 from workbench.testbed.spark.cluster import cluster_conf, executors, merged_with_yours, pack, refused
-from workbench.testbed.spark.cluster.executors import Offer, Worker, offer_of, refuse, waiting
-from workbench.testbed.spark.cluster.settings import kubernetes, owner, yarn
+from workbench.testbed.spark.cluster.executors import Offer, offer_of, refuse, waiting
+from workbench.testbed.spark.cluster.settings import owner
 from workbench.testbed.spark.driver.session import python_of, spark_conf
 
 STANDALONES = ("mesos://m", "spark://", "spark://m", "spark:/m:7077", "spark://m:7077,n:65536", "yarn-client", "locl")
@@ -83,7 +83,7 @@ def test_a_budget_becomes_executors_of_one_size_and_addresses_are_those_of_every
     assert YARN.addresses == ()
 
 
-def test_each_manager_is_asked_in_its_own_way_and_a_measurement_belongs_to_its_cluster():
+def test_each_manager_is_asked_in_its_own_way_and_a_measurement_belongs_to_its_cluster(monkeypatch):
     identity = SparkTestbed(cluster=STANDALONE).identity
     others = [
         Cluster("spark://n:7077", SHARED),
@@ -102,21 +102,26 @@ def test_each_manager_is_asked_in_its_own_way_and_a_measurement_belongs_to_its_c
         "spark.task.cpus": "1",
         "spark.cores.max": "4",
     }
-    made = kubernetes(KUBERNETES, FOUR)
-    prefix = made.pop("spark.kubernetes.executor.podNamePrefix")
-    assert prefix.startswith("workbench-")
-    assert made == {
+    made = cluster_conf(replace(KUBERNETES, driver_host="driver.svc"), FOUR, "10.0.0.1")
+    assert made.pop("spark.kubernetes.executor.podNamePrefix").startswith("workbench-")
+    assert made == COMMON | {
+        "spark.driver.host": "driver.svc",
+        "spark.driver.bindAddress": "10.0.0.1",
+        "spark.executor.instances": "2",
+        "spark.executor.cores": "2",
+        "spark.executor.memory": "1229m",
+        "spark.task.cpus": "1",
         "spark.submit.deployMode": "client",
         "spark.executor.memoryOverhead": "1203m",
         "spark.kubernetes.executor.request.cores": "2000m",
         "spark.kubernetes.executor.limit.cores": "2000m",
     }
-    whole = cluster_conf(replace(KUBERNETES, driver_host="driver.svc"), FOUR, "10.0.0.1")
-    assert (whole["spark.driver.host"], whole["spark.driver.bindAddress"]) == ("driver.svc", "10.0.0.1")
-    assert (whole["spark.executor.instances"], whole["spark.executor.cores"]) == ("2", "2")
+    for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
     with pytest.raises(WorkbenchError, match="neither HADOOP_CONF_DIR nor YARN_CONF_DIR is set"):
-        yarn(YARN, FOUR, {})
-    assert yarn(YARN, FOUR, {"YARN_CONF_DIR": "/etc/hadoop"})["spark.executor.memoryOverhead"] == "2048m"
+        cluster_conf(YARN, FOUR, None)
+    monkeypatch.setenv("YARN_CONF_DIR", "/etc/hadoop")
+    assert cluster_conf(YARN, FOUR, None)["spark.executor.memoryOverhead"] == "2048m"
 
 
 @pytest.mark.parametrize(
@@ -137,7 +142,7 @@ def test_a_broker_that_each_executor_would_look_for_on_itself_is_refused(servers
 
 
 def workers(count, applications=()):
-    return Offer((Worker(2, 2048),) * count, applications)
+    return Offer(((2, 2048),) * count, applications)
 
 
 def test_what_a_cluster_could_never_hold_is_refused_at_once_and_busy_is_told_from_lost():
@@ -162,7 +167,7 @@ def test_of_several_masters_one_may_be_down():
     network = getattr(getattr(jvm.org.apache.spark.rpc, "RpcEnv$"), "MODULE$").create.return_value
     network.setupEndpointRef.side_effect = [Py4JError("a is down"), standby]
     standby.askSync.return_value.workers.return_value = [MagicMock(**{"cores.return_value": 8})]
-    assert [worker.cores for worker in offer_of(jvm, both, "").workers] == [8]
+    assert [cores for cores, _ in offer_of(jvm, both, "").workers] == [8]
     network.setupEndpointRef.side_effect = Py4JError("both are down")
     with pytest.raises(Py4JError, match="both are down"):
         offer_of(jvm, both, "")

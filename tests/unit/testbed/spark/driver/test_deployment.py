@@ -57,7 +57,7 @@ def test_a_query_that_hangs_is_given_up(monkeypatch, injected):
     clock = Hanging(monkeypatch, queries)
     events = SimpleNamespace(poll=lambda: ())
     running = queries.Queries(None, events, None, clock.wait)
-    live = SimpleNamespace(name="q1", epoch=1, done=[], interval_s=2.0)
+    live = SimpleNamespace(spec=SimpleNamespace(name="q1"), epoch=1, done=[], interval_s=2.0)
     with pytest.raises(WorkbenchError, match=r"completed 0 of 1 batches in 240 s.*give it more slots, or") as seen:
         running.batches(live, 1)
     assert clock.now < 300

@@ -8,11 +8,12 @@ import pytest
 
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.driver import feed as feeds
-from workbench.testbed.spark.driver.feed import BrokerWatch, TopicFeed, TopicRows, cap_for, divided
+from workbench.testbed.spark.driver.feed import TopicFeed, TopicRows, cap_for, check_broker, divided
 from workbench.testbed.spark.log.event_log import BatchLog
 from workbench.workload import Command
+from workbench.workload.kafka import Topic
 
-ROWS = TopicRows("kafka://localhost:9092/orders", pa.schema([("order", pa.int64())]), ())
+ROWS = TopicRows("kafka://localhost:9092/orders", pa.schema([("order", pa.int64())]))
 BEGUN_S = 1_790_000_000.0
 
 
@@ -167,8 +168,6 @@ def test_a_command_finds_that_no_broker_answers(feed, monkeypatch):
 def test_a_broker_that_no_longer_answers_is_noticed():
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"kafka://127.0.0.1:{server.getsockname()[1]}/orders"
-        watch = BrokerWatch(url)
-        watch.check()
-    watch._looked_s = 0.0
+        check_broker(Topic.parse(url))
     with pytest.raises(WorkbenchError, match=r"No broker of kafka://127.0.0.1:\d+/orders answers any longer\. Start"):
-        watch.check()
+        check_broker(Topic.parse(url))

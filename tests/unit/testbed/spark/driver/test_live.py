@@ -20,12 +20,11 @@ from workbench.testbed.spark.driver.live import (
     LEAST_BATCH_ROWS,
     MOST_FITTING,
     LiveQuery,
-    Meter,
     _root_cause,
     first_rows,
     fitting_rows,
 )
-from workbench.testbed.spark.driver.session import Turn
+from workbench.testbed.spark.driver.session import Turn, Writes
 from workbench.testbed.spark.log.event_log import BatchLog, EventLog
 from workbench.workload import Release
 
@@ -73,8 +72,9 @@ def test_a_size_that_has_filled_the_interval_is_left_in_small_steps_down_to_the_
     assert rows == LEAST_BATCH_ROWS
 
 
-def living(folder, feed=ReplayFeed, **options):
-    return LiveQuery("q", folder, 2.0, EventLog(folder / "log"), Meter(None, 1), feed(folder), **options)
+def living(folder, feed=None, **options):
+    spec = SimpleNamespace(name="q", checkpoints="", quota=None, writes=Writes())
+    return LiveQuery(spec, folder, 2.0, EventLog(folder / "log"), feed or ReplayFeed(folder), None, **options)
 
 
 def commanded(folder):
@@ -102,7 +102,7 @@ class Taken(ReplayFeed):
 
 
 def test_the_first_batch_of_a_query_pays_for_its_start_and_says_little_of_a_row(tmp_path):
-    live = living(tmp_path, Taken)
+    live = living(tmp_path, Taken(tmp_path))
     live.expect(1_149)
     live.command(math.inf)
     sizes = []
@@ -195,7 +195,7 @@ class Topic:
 
 @pytest.fixture
 def live(tmp_path, monkeypatch):
-    query = LiveQuery("q", tmp_path / "live", 2.0, EventLog(tmp_path / "log"), Meter(None, 1), Topic())
+    query = living(tmp_path / "live", Topic())
     runs = []
 
     def run(self, frame):
@@ -229,15 +229,15 @@ def test_a_new_rate_starts_it_again_from_its_checkpoint_and_rate_0_pauses_it(liv
 
 def test_on_a_cluster_its_checkpoints_are_those_that_all_reach(live, tmp_path, monkeypatch):
     query, runs = live
-    query.checkpoint = str(tmp_path / "shared")
+    query.spec.checkpoints = shared = str(tmp_path / "shared")
     asked = []
     monkeypatch.setattr(live_module, "names_in", lambda _, place: asked.append(place) or ["3", "x"])
     monkeypatch.setattr(live_module, "remove", lambda *_: None)
     query.command(100.0)
     query.command(200.0)  # its topic has run out: it begins again with an empty state
     assert query.feed.begun == [3, 3]
-    assert asked == [f"{query.checkpoint}/offsets", f"{query.checkpoint}1/offsets"]
-    assert [checkpoint for _, checkpoint in runs] == ["shared1", "shared2"]
+    assert asked == [f"{shared}/live/offsets", f"{shared}/live1/offsets"]
+    assert [checkpoint for _, checkpoint in runs] == ["live1", "live2"]
 
 
 def test_an_exhausted_feed_begins_again_with_an_empty_state_and_a_new_epoch(live):

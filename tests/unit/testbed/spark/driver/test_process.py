@@ -3,13 +3,14 @@
 import signal
 from multiprocessing import Pipe
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 
 from workbench.cli.progress import Progress
 from workbench.errors import QueryError, WorkbenchError
 from workbench.testbed.spark.driver.live import failed_at_run_time
-from workbench.testbed.spark.driver.process import LEFT, DriverProcess, SparkRun, answer, ask_apart, ended
+from workbench.testbed.spark.driver.process import LEFT, DriverProcess, SparkRun, ask_apart, ended
 
 
 def test_memory_is_the_likely_cause_unless_a_package_of_the_folder_hides_an_installed_one(tmp_path, monkeypatch):
@@ -51,7 +52,7 @@ def test_a_driver_that_is_killed_leaves_nothing(folders, injected):
     with DriverProcess(folders, None) as driver:
         driver._process.kill()
         with pytest.raises(WorkbenchError, match="ended by itself") as seen:
-            answer(driver.connection, said=driver.said)
+            driver.ask(b"")
     injected.seen(str(seen.value))
     assert driver._reaper.returncode == 0
     assert not any(folder.exists() for folder in folders)
@@ -59,15 +60,23 @@ def test_a_driver_that_is_killed_leaves_nothing(folders, injected):
 
 def test_what_a_driver_leaves_is_said(folders):
     said = []
-    with DriverProcess(folders, None, say=said.append):
+    with DriverProcess(folders, None, progress=said.append):
         (folders[0] / "driver.log").write_text(f"a line\n{LEFT}the checkpoints in hdfs://n/c: remove the folder\n")
     assert said == ["the checkpoints in hdfs://n/c: remove the folder"]
+
+
+def spoken_with(connection, progress=None, check=None):
+    """A driver of which nothing but the connection is there."""
+    driver = DriverProcess.__new__(DriverProcess)
+    driver.connection, driver._progress, driver._check = connection, progress, check
+    return driver
 
 
 def test_a_warning_of_the_driver_stays_in_sight_of_its_owner():
     ours, theirs = Pipe()
     shown, kept = [], []
-    run = SparkRun(None, None, None, 1.0, ours, _progress=Progress(shown.append, kept.append, kept.append))
+    progress = Progress(shown.append, kept.append, kept.append)
+    run = SparkRun(None, None, None, 1.0, spoken_with(ours, progress))
     for message in (("progress", "warming up"), ("warning", "the topic is read again"), ("done", True)):
         theirs.send(message)
     assert run.fill(1.0, 2.0)
@@ -76,7 +85,7 @@ def test_a_warning_of_the_driver_stays_in_sight_of_its_owner():
 
 def test_a_driver_that_does_not_end_is_killed_and_named(folders):
     said = []
-    with DriverProcess(folders, None, ends_s=0.0, say=said.append) as driver:
+    with DriverProcess(folders, None, ends_s=0.0, progress=said.append) as driver:
         driver._process.send_signal(signal.SIGSTOP)
     assert said[0].startswith("Spark did not end within 0 s and was killed; ")
     assert driver._process.returncode == -signal.SIGKILL
@@ -87,9 +96,15 @@ def test_whose_fault_it_is_crosses_the_pipe(kind):
     ours, theirs = Pipe()
     theirs.send(("error", kind("It failed.", settings=("slots",))))
     with pytest.raises(kind, match="It failed") as seen:
-        answer(ours)
+        spoken_with(ours).ask(b"")
     assert type(seen.value) is kind
     assert seen.value.settings == ("slots",)
+
+
+def test_a_cancellation_is_looked_for_while_it_is_waited_for():
+    ours, _theirs = Pipe()
+    with pytest.raises(KeyboardInterrupt):
+        spoken_with(ours, check=MagicMock(side_effect=KeyboardInterrupt)).ask(b"")
 
 
 @pytest.mark.parametrize(
@@ -114,17 +129,19 @@ import tempfile
 
 from workbench.testbed.spark.driver.process import answering
 
-asked = json.load(sys.stdin)
-with answering() as result:
-    print("x" * 200_000 + asked["last"])
-    result.write(tempfile.mkdtemp())
+def main():
+    asked = json.load(sys.stdin)
+    with answering() as result:
+        print("x" * 200_000 + asked["last"])
+        result.write(tempfile.mkdtemp())
 """
 
 
 def test_it_answers_its_last_words_are_kept_and_its_files_are_removed(tmp_path, monkeypatch):
     (tmp_path / "asked_apart.py").write_text(ASKED)
     monkeypatch.syspath_prepend(tmp_path)
-    answer, said = ask_apart("asked_apart", {"last": "word"})
+    answer, said, in_time = ask_apart("asked_apart", {"last": "word"})
+    assert in_time
     assert Path(answer).is_absolute()
     assert not Path(answer).exists()
     assert said.endswith("xword\n")

@@ -28,19 +28,19 @@ from workbench.testbed.spark.log.operators import (
     dropped_late,
     executor_paces,
     fit_source,
+    fullest_labels,
     input_rows,
     line,
     operator_edges,
     operator_metrics,
     operator_names,
     overhead,
-    stage_labels,
     times_read,
 )
 
 
 def test_useful_seconds_are_run_seconds_without_a_quota_and_operators_are_fed_by_their_stages(batch):
-    names = operator_names(stage_labels(batch.stages))
+    names = operator_names(fullest_labels([batch]))
     assert operator_edges([batch], names) == (("source", names[0]), (names[0], names[1]))
     assert operator_edges([batch], [*names, "3 map"]) == ()
     assert operator_edges([], names) == ()
@@ -176,7 +176,7 @@ def test_a_stage_is_fed_by_the_one_whose_output_it_takes_from_an_earlier_job(log
         stage(3, parents=[2]),
     ]
     batch = committed(log, events, state(9, 1_500))
-    names = operator_names(stage_labels(batch.stages))
+    names = operator_names(fullest_labels([batch]))
     assert operator_edges([batch], names) == (("source", names[0]), names)
 
 
@@ -214,7 +214,7 @@ def test_operators_know_the_columns_that_their_shuffle_goes_by_and_whether_it_ha
 
 # --- rows that were released and never read, or that came too late
 
-SCAN = Node("MicroBatchScan", "", {"number of output rows": 1})
+SCAN = Node("MicroBatchScan", "", {"number of output rows": 1}, scan=0)
 
 
 def read_of(released, *read, scanned=True, dropped=0):

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -113,38 +114,40 @@ def test_stale_groups_go_and_those_of_the_living_stay(tmp_path):
     assert alive.exists()
 
 
-HOUR_AGO = 3601
-
-
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path, monkeypatch):
+    """An old folder, in one of two places that are looked in."""
     made = tmp_path / "workbench-abc"
     made.mkdir()
+    aged(made, 3601)
+    monkeypatch.setattr(quota, "_places", lambda: [tmp_path, tmp_path / "same"])
     (tmp_path / "other").mkdir()
     (tmp_path / "workbench-file").touch()
     (tmp_path / "workbench-link").symlink_to("/etc")
     return made
 
 
-def found(folder, later_s=HOUR_AGO):
-    return left_over(folder.stat().st_mtime + later_s, [folder.parent])
+def aged(folder, seconds):
+    os.utime(folder, 2 * (time.time() - seconds,))
 
 
 def test_an_old_folder_is_found_that_no_process_names(folder):
-    assert found(folder, 3599) == ()  # it may still be in the making
+    aged(folder, 3500)
+    assert left_over() == ()  # it may still be in the making
+    aged(folder, 3601)
     command = [sys.executable, "-c", "print('begun', flush=True); input()", str(folder)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"begun\n"
-        assert found(folder) == ()
+        assert left_over() == ()
         process.communicate(b"\n")
-    assert found(folder) == (folder,)
+    assert left_over() == (folder,)
 
 
 def test_a_place_with_two_names_is_looked_at_once_and_another_users_is_not_yours_to_remove(folder, monkeypatch):
     (folder.parent / "same").symlink_to(folder.parent)
-    assert left_over(folder.stat().st_mtime + HOUR_AGO, [folder.parent, folder.parent / "same"]) == (folder,)
+    assert left_over() == (folder,)
     monkeypatch.setattr(os, "getuid", lambda: 12345)
-    assert found(folder) == ()
+    assert left_over() == ()
 
 
 def test_the_command_removes_folders_with_their_files_and_control_groups_without(folder):
