@@ -12,7 +12,7 @@ from workbench.answers import replayed as of_a_replay
 from workbench.cli import measuring
 from workbench.scaling.elastic import ElasticCluster
 from workbench.simulation import KeyTrace, RateTrace
-from workbench.study import replay_paradigms, replay_policies
+from workbench.study import replay_paradigms, replay_start, simulated_start
 
 LOAD = "time_s,rate_per_s\n0,200000\n600,600000\n1200,400000\n1800,400000\n"
 SESSIONS = {
@@ -76,7 +76,7 @@ def test_a_replay(replayed, capsys, monkeypatch, snapshot):
 
 def test_the_page_of_a_replay(snapshot):
     load = RateTrace.steps([(1200, 200_000), (1800, 900_000)])
-    found = replay_policies("q11", load, slots=12, policies=("static", "ds2", "justin"))
+    found = replay_start(simulated_start("q11", 12, 2048.0), load, ("static", "ds2", "justin"))
     assert faces.page(page.cards(of_a_replay.answer(found, {"query": "q11", "rates": "day.csv"}))) == snapshot
 
 
