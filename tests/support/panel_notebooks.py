@@ -49,11 +49,11 @@ CapsExplorer(problem)
 from dataclasses import replace
 
 from workbench.simulation import RateTrace
-from workbench.study import replay_policies
+from workbench.study import replay_start, simulated_start
 from workbench.views.widgets import ReplayPlayer
 
 day = RateTrace.diurnal(200_000, 1_200_000, duration_s=7200, period_s=7200, peak_at_s=3600)
-lines = replay_policies("q11", day, slots=20, policies=("static", "ds2", "flink")).timelines
+lines = replay_start(simulated_start("q11", 20, 2048.0), day, ("static", "ds2", "flink")).timelines
 ReplayPlayer({name: replace(line, batch_s=5.0) for name, line in lines.items()})
 """,
     ),

@@ -33,7 +33,8 @@ def command(name):
 
 
 def environment(**more):
-    kept = {key: value for key, value in os.environ.items() if key not in {"COLUMNS", "NO_COLOR", "FORCE_COLOR"}}
+    left_out = {"COLUMNS", "NO_COLOR", "FORCE_COLOR", "PYTHONIOENCODING"}
+    kept = {key: value for key, value in os.environ.items() if key not in left_out}
     return kept | {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color", **more}
 
 

@@ -15,7 +15,6 @@ import time
 import traceback
 from _thread import interrupt_main
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
@@ -92,7 +91,9 @@ def _carry_out(options: argparse.Namespace, asked: Sequence[str]) -> int:
     except WorkbenchError as error:
         if hasattr(error, "__notes__"):  # a deployment failed: its logs are in the notes
             _kept_for_report(error, options, asked)
-        console.print_error(error.spelled(partial(_spelled, options)))
+        # as options of the command, and otherwise as keys of a study; those of a report are its parameters
+        known: Mapping[str, object] = {} if options.asked == "report" else vars(options)
+        console.print_error(error.spelled(lambda setting: flag(setting) if setting in known else setting))
         return console.NOT_SUSTAINED if isinstance(error, NoCapacityError) else console.BAD_INPUT
     except BrokenPipeError:  # the reader of the pipe has closed it
         console.finish(sys.stdout)
@@ -120,12 +121,6 @@ def _kept_for_report(error: Exception, options: argparse.Namespace, asked: Seque
     again = "workbench doctor --bundle workbench-defect.zip"
     again += "" if journal == console.JOURNAL else f" --journal {shlex.quote(journal)}"
     return f"{kept}To report it, make a file of what repeats it, without data or secrets, with: {again}"
-
-
-def _spelled(options: argparse.Namespace, setting: str) -> str:
-    """Spell a setting as the command's option, if it has one, and otherwise as the key of a study."""
-    of_a_report = options.asked == "report"  # its settings are parameters
-    return flag(setting) if hasattr(options, setting) and not of_a_report else setting
 
 
 def _prepare() -> None:

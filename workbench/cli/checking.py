@@ -1,7 +1,6 @@
 """``workbench doctor``: what this machine can do, and the bundle that a maintainer needs to repeat a failure."""
 
 import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -38,30 +37,29 @@ def run_doctor(options: argparse.Namespace) -> int:
             say.keep(f"starting Spark and {units.some(options.slots, 'slot')} on the cluster")
             findings = examine_cluster(cluster, Budget(options.slots, SlotProfile(1, options.memory_mb)))
     if options.json:
-        print(json.dumps([asdict(finding) for finding in findings], indent=1))
+        look.document([asdict(finding) for finding in findings])
     else:
         _show(findings, "This machine" if cluster is None else "The cluster")
     return DONE if all(finding.fit or not finding.needed for finding in findings) else BAD_INPUT
 
 
 def _show(findings: Sequence[Finding], place: str) -> None:
-    out = look.console()
     missing = [finding for finding in findings if not finding.fit]
     needed = [finding.thing for finding in missing if finding.needed]
     cannot = (
         f"{place} cannot measure yet: {', '.join(needed)}. You can plan from the simulated engine, recorded rates and "
         "event logs."
     )
-    look.answer(out, cannot if needed else f"{place} can measure.")
-    table = look.table("", "thing", "found")
+    look.answer(cannot if needed else f"{place} can measure.")
+    table = look.Columns("", "thing", "found")
     for finding in findings:
         lacks = ("MISSING", "bold red") if finding.needed else ("note", "yellow")
         mark, style = ("ok", "green") if finding.fit else lacks
         table.add_row(Text(mark, style=style), finding.thing, finding.found)
-    out.print(table)
+    look.put(table)
     for finding in missing:
         words = f"{finding.fix}{'' if finding.needed else ' (not needed to measure)'}"
-        look.advice(out, f"{finding.thing}:", Advice(words, finding.command))
+        look.advice(f"{finding.thing}:", Advice(words, finding.command))
 
 
 def _bundle(options: argparse.Namespace) -> int:
@@ -70,24 +68,22 @@ def _bundle(options: argparse.Namespace) -> int:
     parts = collect(Path(options.journal), None if options.study is None else Path(options.study))
     if options.json:
         listed = [{"name": part.name, "what": part.what, "bytes": part.size} for part in parts]
-        print(json.dumps({"bundle": str(target), "written": options.yes, "parts": listed}, indent=1))
+        look.document({"bundle": str(target), "written": options.yes, "parts": listed})
     else:
-        out = look.console()
         what, size = "has" if options.yes else "would have", units.size(sum(part.size for part in parts))
-        look.answer(out, f"The bundle {what} {units.some(len(parts), 'file')}, {size}:")
-        table = look.table("file", ">size", "what")
+        look.answer(f"The bundle {what} {units.some(len(parts), 'file')}, {size}:")
+        table = look.Columns("file", ">size", "what")
         for part in parts:
             table.add_row(part.name, units.size(part.size), part.what)
-        out.print(table)
+        look.put(table)
         look.line(
-            out,
             "Secrets, your home folder and the names of you and of this machine are replaced. An error of your query "
             "may quote a value of your data: read the bundle before you send it.",
         )
         if not options.yes:
-            look.line(out, "Nothing is written yet: add --yes.")
+            look.line("Nothing is written yet: add --yes.")
     if options.yes:
         write(parts, target)
         if not options.json:
-            look.path(look.console(), "bundle", target.resolve())
+            look.whole(f"bundle: {target.resolve()}")
     return DONE

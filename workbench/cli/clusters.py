@@ -1,7 +1,6 @@
 """``workbench cluster``: several plans, each at its own rate, on one priced cluster."""
 
 import argparse
-import json
 import math
 from dataclasses import asdict
 from functools import cache
@@ -42,7 +41,7 @@ def run_cluster(options: argparse.Namespace) -> int:
             "currency": cluster.instance.currency,
             "plans": list(map(fields, _plans(cluster))),
         }
-        print(json.dumps(found, indent=1))
+        look.document(found)
     else:
         _show(cluster)
     return DONE
@@ -68,7 +67,6 @@ def _chosen(text: str) -> tuple[str, PlannedStudy, CapacityPlan]:
 
 
 def _show(cluster: Cluster) -> None:
-    out = look.console()
     count, instance = len(cluster.workers), cluster.instance
     proven = "fewer cannot hold them" if cluster.least == count else f"at least {cluster.least} are needed"
     together, apart = (
@@ -80,18 +78,17 @@ def _show(cluster: Cluster) -> None:
     what = f"{all_of} plans with their drivers" if plural else "the plan with its driver"
     own = f"on workers of {'their own they cost' if plural else 'its own it costs'} {apart}"
     holds = f"{count} x {instance.name} at {together} hold{'s' * (count == 1)} {what}"
-    look.answer(out, f"{holds}; {own}. Of this type, {proven}.")
-    out.print(look.rows(_plans(cluster)))
-    workers = look.table(">worker", "holds")
+    look.answer(f"{holds}; {own}. Of this type, {proven}.")
+    look.put(look.rows(_plans(cluster)))
+    workers = look.Columns(">worker", "holds")
     for number, worker in enumerate(cluster.workers):
         held = [f"{ascii_uppercase[place % 26]} x {count}" for place, count in enumerate(worker.executors) if count]
         held += [f"driver of {ascii_uppercase[place % 26]}" for place in worker.drivers]
         workers.add_row(str(number), ", ".join(held))
-    out.print()
-    out.print(workers)
-    look.line(out, "note: slots, cores and MB are those of one executor.")
+    look.put("", workers)
+    look.line("note: slots, cores and MB are those of one executor.")
     for text in filter(None, dict.fromkeys(map(whose_cores, cluster.plans))):
-        look.line(out, f"note: {text}")
+        look.line(f"note: {text}")
 
 
 def _plans(cluster: Cluster) -> list[tuple[Fact, ...]]:

@@ -1,7 +1,6 @@
 """``workbench journal``: list, show, compare and prune measurements."""
 
 import argparse
-import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -37,36 +36,35 @@ def _list(journal: Journal, options: argparse.Namespace) -> None:
     held = measuring.read_contents(journal)
     if options.json:
         plans = _plans(journal)
-        print(json.dumps([_as_json(one, plans) for one in held], indent=1))
+        look.document([_as_json(one, plans) for one in held])
         return
-    out = look.console()
     size, spare = sum(one.size for one in held), sum(one.spare for one in held)
-    look.answer(out, f"{units.some(len(held), 'measurement')} in {journal.path}, {units.size(size)}.")
+    look.answer(f"{units.some(len(held), 'measurement')} in {journal.path}, {units.size(size)}.")
     if not held:
-        look.line(out, "Run workbench measure or workbench plan first, or name another file with --journal.")
+        look.line("Run workbench measure or workbench plan first, or name another file with --journal.")
         return
-    table = look.table("measurement", ">slots", ">MB each", ">records/s", "measured", ">size")
+    table = look.Columns("measurement", ">slots", ">MB each", ">records/s", "measured", ">size")
     for one in held:
         budget = map(units.count, (one.budget.slots, one.budget.profile.memory_mb))
         sustained = "" if one.last is None else _sustained(one.last)
         table.add_row(_short(one), *budget, sustained, _when(one), units.size(one.size))
-    out.print(table)
+    look.put(table)
     if spare:
         where = "" if str(journal.path) == JOURNAL else f" {spelled_options({'journal': journal.path})}"
         advised = Advice("To remove that, run", f"workbench journal prune --yes{where}")
-        look.advice(out, f"note: nothing reads {units.size(spare)} of it any more.", advised)
+        look.advice(f"note: nothing reads {units.size(spare)} of it any more.", advised)
 
 
 def _show(journal: Journal, options: argparse.Namespace) -> None:
     one = measuring.find_recorded(measuring.read_contents(journal), options.keys[0])
     plans = _plans(journal)
     if options.json:
-        print(json.dumps(_as_json(one, plans), indent=1))
+        look.document(_as_json(one, plans))
         return
     from workbench.answers.measured import answer, probe_row  # noqa: PLC0415 - plotly takes as long as all else
 
-    out, last = look.console(), one.last
-    look.answer(out, f"{one.key} is not finished." if last is None else answer(last).headline)
+    last = one.last
+    look.answer(f"{one.key} is not finished." if last is None else answer(last).headline)
     facts = {
         "measurement": one.key,
         "on": _budget(one),
@@ -77,14 +75,13 @@ def _show(journal: Journal, options: argparse.Namespace) -> None:
         "size": units.size(one.size),
         "used by": ", ".join(measuring.files_referring(one, plans)) or "no plan next to the journal",
     }
-    out.print(look.rows([(Fact(name, name="What"), Fact(said, name="Seen")) for name, said in facts.items() if said]))
+    look.put(look.rows([(Fact(name, name="What"), Fact(said, name="Seen")) for name, said in facts.items() if said]))
     seen = one.state.history if last is None else last.estimate.probes
     if seen:
-        out.print()
-        out.print(look.rows([probe_row(probe) for probe in seen]))
+        look.put("", look.rows([probe_row(probe) for probe in seen]))
     if one.open_probes:
         probes = f"{units.some(one.open_probes, 'probe')} recorded of a measurement that is not finished"
-        look.line(out, f"note: {probes}; the command that began it goes on from there.")
+        look.line(f"note: {probes}; the command that began it goes on from there.")
 
 
 def _compare(journal: Journal, options: argparse.Namespace) -> None:
@@ -104,15 +101,14 @@ def _compare(journal: Journal, options: argparse.Namespace) -> None:
             "cores": None if cores is None else cores._asdict(),
             "why_not": reason or None,
         }
-        print(json.dumps(compared, indent=1))
+        look.document(compared)
         return
-    out = look.console()
-    look.answer(out, f"Side by side, without a judgement: {reason}" if answered is None else answered.headline)
-    out.print(look.rows(_side_by_side(before, now)))
+    look.answer(f"Side by side, without a judgement: {reason}" if answered is None else answered.headline)
+    look.put(look.rows(_side_by_side(before, now)))
     if cores is not None and (found is None or not cores.differs):  # otherwise the answer says so
-        look.line(out, f"The cores of the second were {cores.words('those of the first')}.")
+        look.line(f"The cores of the second were {cores.words('those of the first')}.")
     for one in () if found is None else found.differences:
-        look.line(out, f"differs: {one.thing}: {one.before}, then {one.now}")
+        look.line(f"differs: {one.thing}: {one.before}, then {one.now}")
 
 
 def _prune(journal: Journal, options: argparse.Namespace) -> None:
@@ -127,26 +123,25 @@ def _prune(journal: Journal, options: argparse.Namespace) -> None:
             "measurements": [one.key for one in pruning.removed],
             "kept": {one.key: list(files) for one, files in pruning.kept},
         }
-        print(json.dumps(found, indent=1))
+        look.document(found)
         return
-    out = look.console()
     size = units.size(pruning.size)
     if not pruning.size:
-        look.answer(out, f"Nothing to remove from {journal.path}.")
+        look.answer(f"Nothing to remove from {journal.path}.")
     elif options.yes:
-        look.answer(out, f"{size} removed from {journal.path}.")
+        look.answer(f"{size} removed from {journal.path}.")
     else:
-        look.answer(out, f"{size} would be removed from {journal.path}. Nothing is removed yet: add --yes.")
+        look.answer(f"{size} would be removed from {journal.path}. Nothing is removed yet: add --yes.")
     if pruning.spare_lines:
         spare = f"{units.some(pruning.spare_lines, 'line')} that nothing reads any more"
         what = "probes that their finished measurement holds, and measurements that were given up"
-        look.line(out, f"{spare}, {units.size(pruning.spare_size)}: {what}")
+        look.line(f"{spare}, {units.size(pruning.spare_size)}: {what}")
     for one in pruning.removed:
-        look.line(out, f"{_short(one)} on {_budget(one)}, {_when(one)}, {units.size(one.size)}")
+        look.line(f"{_short(one)} on {_budget(one)}, {_when(one)}, {units.size(one.size)}")
     for one, files in pruning.kept:
         one_file = len(files) == 1
         what = f"refer{'s' * one_file} to it; remove {'that file' if one_file else 'those files'} first"
-        look.line(out, f"kept: {_short(one)}: {', '.join(files)} {what}")
+        look.line(f"kept: {_short(one)}: {', '.join(files)} {what}")
 
 
 def _two(held: Sequence[measuring.Recorded], names: Sequence[str]) -> tuple[Measurement, Measurement]:

@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -46,7 +45,7 @@ def run_keys(options: argparse.Namespace) -> int:
     if len(counted) > 1:
         _join(counted, options)
     elif options.json:
-        print(json.dumps(_as_json(found) | ({} if answer is None else {"answer": answer}), indent=1))
+        look.document(_as_json(found) | ({} if answer is None else {"answer": answer}))
     else:
         _show(found, answer)
     return DONE
@@ -92,19 +91,18 @@ def _join(counted: dict[str, KeyFrequencies], options: argparse.Namespace) -> No
             for name, one in counted.items()
         }
         most, least = (dict(list(each.items())[:top]) for each in (joined.most, joined.least))
-        print(json.dumps({"inputs": found, "joined": most, "joined_at_least": least}, indent=1))
+        look.document({"inputs": found, "joined": most, "joined_at_least": least})
         return
-    out = look.console()
     own = {name: dict(zip(one.keys, one.counts, strict=True)) for name, one in counted.items()}
-    look.answer(out, _joined(counted, own, joined))
-    keys = look.table("key", *(f">{name}" for name in counted), ">joined")
+    look.answer(_joined(counted, own, joined))
+    keys = look.Columns("key", *(f">{name}" for name in counted), ">joined")
     for key in list(joined.most)[:_SHOWN]:
         shares = {name: own[name].get(key, one.unlisted_most) / one.records for name, one in counted.items()}
         each = (f"{'' if key in own[name] else 'up to '}{units.share(share)}" for name, share in shares.items())
         keys.add_row(key, *each, _between(joined, key))
-    out.print(keys)
+    look.put(keys)
     if not joined.exact:
-        look.line(out, "note: keys that are not tracked have pairs, too, so a key's share of the join is within bounds")
+        look.line("note: keys that are not tracked have pairs, too, so a key's share of the join is within bounds")
 
 
 def _joined(counted: dict[str, KeyFrequencies], own: dict[str, dict[str, int]], joined: JoinedKeys) -> str:
@@ -137,35 +135,33 @@ def _between(joined: JoinedKeys, key: str) -> str:
 
 
 def _show(found: KeyFrequencies, answer: str | None = None) -> None:
-    out = look.console()
     slope = "" if math.isnan(found.zipf_exponent) else f" (Zipf exponent about {found.zipf_exponent:.2f})"
     most = math.ceil(found.useful_tasks)
     do_not = "does not" if most == 1 else "do not"
     more = f"Where a row goes to the task of its key, more than {units.some(most, 'task')} {do_not} raise the rate"
     has = f"the most frequent key, {found.keys[0]!r}, has {units.share(found.hottest_share)} of the rows{slope}"
-    look.answer(out, answer or f"{more}: {has}.")
+    look.answer(answer or f"{more}: {has}.")
     within = 2 * found.distinct_deviation
     about = f" (within {units.percent(within)}, nearly always)" if within else ""
     empty = f", {found.missing:,} without a key" if found.missing else ""
     how = "counted exactly" if found.method == "exact" else "estimated by a sketch"
     rows, distinct = units.some(found.records, "row"), units.some(found.distinct, "key")
-    look.line(out, f"{found.column}: {rows}{empty}, {distinct}{about}, {how}")
-    keys = look.table("key", ">rows", ">share")
+    look.line(f"{found.column}: {rows}{empty}, {distinct}{about}, {how}")
+    keys = look.Columns("key", ">rows", ">share")
     for key, count in zip(found.keys[:_SHOWN], found.counts, strict=False):
         keys.add_row(key, units.count(count), units.share(count / found.records))
-    out.print(keys)
-    partitions = look.table(
+    look.put(keys)
+    partitions = look.Columns(
         ">shuffle\npartitions", ">fullest,\ntimes the mean", ">with a slot each,\nof the slots' rate"
     )
     for number in sorted(found.partition_shares):
         factor = found.imbalance(number)
         partitions.add_row(units.count(number), units.number(factor), units.share(round(1 / factor, 2)))
-    out.print()
-    out.print(partitions)
+    look.put("", partitions)
     if found.count_error:
         rows, share = units.some(found.count_error, "row"), units.share(found.count_error / found.records)
-        look.line(out, f"note: counts may be too high by up to {rows} ({share})")
-    look.line(out, "note: rows aggregated before the shuffle are spread by key, not by row: there the skew is less")
+        look.line(f"note: counts may be too high by up to {rows} ({share})")
+    look.line("note: rows aggregated before the shuffle are spread by key, not by row: there the skew is less")
 
 
 def _as_json(found: KeyFrequencies) -> dict[str, Any]:

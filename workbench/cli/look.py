@@ -3,11 +3,12 @@
 Colours and bold are for terminals only; in files and pipes a sentence is one line, so that it can be searched for.
 """
 
+import json
 import os
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from rich.align import Align
 from rich.box import SIMPLE_HEAD
@@ -55,15 +56,22 @@ def console() -> Console:
 _FRAMELESS: Mapping[str, Any] = {"box": SIMPLE_HEAD, "pad_edge": False, "show_edge": False, "collapse_padding": True}
 
 
-class _Fitted(Table):
-    """A table that keeps its names: columns fold between words, and a table that is still too wide is stacked.
+class Columns(Table):
+    """A table that keeps its names; a heading after ``>`` is of figures, aligned to the right and never broken.
 
-    A number stays with its unit.
+    Other columns fold between words. Where there is no room, columns leave, by their numbers in `spare`, the first of
+    them first; what is still too wide is written one cell below the other. A number stays with its unit.
     """
 
-    def __init__(self, spare: Sequence[str]) -> None:
+    def __init__(self, *columns: str, spare: Sequence[int] = ()) -> None:
         super().__init__(**_FRAMELESS)
-        self._spare = spare  # columns that are left out first, in that order
+        self._spare = spare
+        self._names = [one.removeprefix(">").replace("-\n", "").replace("\n", " ") for one in columns]
+        for column in columns:
+            name = column.removeprefix(">")
+            justify: Literal["left", "right"] = "left" if name == column else "right"
+            header = Align(name, justify)
+            self.add_column(header, justify=justify, no_wrap=justify == "right", overflow="fold")
 
     def add_row(self, *cells: RenderableType | None, **options: Any) -> None:  # noqa: ANN401 - rich's own
         """Add a row whose numbers keep their units."""
@@ -72,11 +80,9 @@ class _Fitted(Table):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Lay the columns out in the available width."""
-        names = [_spelled(str(cast("Align", column.header).renderable)) for column in self.columns]
-        wide = options.update(width=_UNBOUNDED)
+        names, wide = self._names, options.update(width=_UNBOUNDED)
         ranges = [
-            [console.measure(one, options=wide) for one in (cast("Align", column.header).renderable, *column.cells)]
-            for column in self.columns
+            [console.measure(one, options=wide) for one in (column.header, *column.cells)] for column in self.columns
         ]
         most = [max(one.maximum for one in each) for each in ranges]
         least = [
@@ -86,14 +92,13 @@ class _Fitted(Table):
         between = console.measure(self, options=wide).maximum - sum(most)
         gap = between // max(len(names) - 1, 1)
         kept, left_out = list(range(len(names))), []
-        spare = [names.index(_spelled(name)) for name in self._spare]
-        easy = [one if at in spare else max(one, min(most[at], _EASY)) for at, one in enumerate(least)]
-        for name in self._spare:
-            if sum(easy[at] for at in kept) + gap * (len(kept) - 1) > options.max_width:
-                kept.remove(names.index(_spelled(name)))
-                left_out.append(_spelled(name))
+        easy = [one if at in self._spare else max(one, min(most[at], _EASY)) for at, one in enumerate(least)]
+        for at in self._spare:
+            if sum(easy[one] for one in kept) + gap * (len(kept) - 1) > options.max_width:
+                kept.remove(at)
+                left_out.append(names[at])
         if (room := options.max_width - sum(least[at] for at in kept) - gap * (len(kept) - 1)) < 0:
-            yield from self._stacked(console, names)
+            yield from self._stacked(console)
             return
         widths = {at: least[at] for at in kept}
         while room and (short := [at for at in kept if widths[at] < most[at]]):
@@ -112,46 +117,45 @@ class _Fitted(Table):
         if left_out:
             yield Text(f"(a wider terminal also shows: {', '.join(left_out)})", style="dim")
 
-    def _stacked(self, console: Console, names: Sequence[str]) -> RenderResult:
+    def _stacked(self, console: Console) -> RenderResult:
         for cells in zip(*(column.cells for column in self.columns), strict=True):
             first, *rest = (
                 console.render_str(cell.replace(_GAP, " ")) if isinstance(cell, str) else cell for cell in cells
             )
             yield first
-            for name, cell in zip(names[1:], rest, strict=True):
+            for name, cell in zip(self._names[1:], rest, strict=True):
                 if str(cell):
                     yield Padding(Text.assemble(f"{name}: ", cell), (0, 0, 0, 2))
 
 
-def show(out: Console, answered: Answer) -> None:
+def show(answered: Answer) -> None:
     """Print an answer: its headline, its rows, their origin, further sentences, and what to mind."""
-    answer(out, answered.headline)
+    answer(answered.headline)
     if answered.rows:
-        out.print(rows(answered.rows))
+        put(rows(answered.rows))
     for text in (answered.source, *answered.details, *answered.in_words):
-        line(out, text)
+        line(text)
     for reason, advised in answered.cautions.items():
-        advice(out, f"note: {reason}", advised)
+        advice(f"note: {reason}", advised)
     if answered.about:
         made = rows([(Fact(name, name="What"), Fact(seen, name="Seen")) for name, seen in answered.about.items()])
         made.columns[0].no_wrap = True  # names of a few words
-        out.print(made)
+        put(made)
 
 
 def rows(made: Sequence[Sequence[Fact]]) -> Table:
     """Make the table of an answer's rows; on narrow terminals, dispensable columns are left out."""
     seen = [[fact for fact in row if fact.name and fact.shown != "data"] for row in made]
     columns = [list(column) for column in zip(*seen, strict=True)]
-    heads = [_head(column) for column in columns]
-    wide = [head.removeprefix(">") for head, column in zip(heads, columns, strict=True) if column[0].shown == "wide"]
-    found = table(*heads, spare=wide)
+    wide = [at for at, column in enumerate(columns) if column[0].shown == "wide"]
+    found = Columns(*map(_head, columns), spare=wide)
     for row in seen:
         found.add_row(*(Text(fact.text, style=_VERDICTS[fact.verdict]) if fact.verdict else fact.text for fact in row))
     return found
 
 
 def _head(column: Sequence[Fact]) -> str:
-    """Return the heading for `table`; that of figures in lines that are hardly wider than these."""
+    """Return the heading for `Columns`; that of figures in lines that are hardly wider than these."""
     name = column[0].name
     name = name if name[1:2].isupper() else name[:1].lower() + name[1:]
     if all(isinstance(fact.value, str) or fact.value is None for fact in column):
@@ -160,50 +164,43 @@ def _head(column: Sequence[Fact]) -> str:
     return f">{textwrap.fill(name, width, break_long_words=False, break_on_hyphens=False)}"
 
 
-def table(*columns: str, spare: Sequence[str] = ()) -> Table:
-    """Make an empty table; a heading after ``>`` is of figures, which are aligned to the right and never broken.
-
-    Where the columns have no room, those of `spare` are left out, the first of them first; what is still too wide is
-    written one cell below the other.
-    """
-    made = _Fitted(spare)
-    for column in columns:
-        name = column.removeprefix(">")
-        justify: Literal["left", "right"] = "left" if name == column else "right"
-        header = Align(name, justify, vertical="bottom")  # a heading of several lines ends directly above its column
-        made.add_column(header, justify=justify, no_wrap=justify == "right", overflow="fold")
-    return made
+def document(plain: object) -> None:
+    """Print what --json asks for."""
+    print(json.dumps(plain, indent=1))
 
 
-def _spelled(name: str) -> str:
-    return name.replace("-\n", "").replace("\n", " ")
+def put(*made: Table | str) -> None:
+    """Print tables, with an empty line for ``""``."""
+    for one in made:
+        console().print(one)
 
 
-def answer(out: Console, text: str) -> None:
+def answer(text: str) -> None:
     """Print the answer itself, bold on a terminal."""
-    out.print(Text(for_terminal(text), style="bold"), soft_wrap=not out.is_terminal)
+    line(Text(for_terminal(text), style="bold"))
 
 
-def line(out: Console, text: str) -> None:
+def line(text: str | Text) -> None:
     """Print a sentence or a note, broken between words on a terminal only."""
+    out = console()
     out.print(text, soft_wrap=not out.is_terminal)
 
 
-def advice(out: Console, reason: str, advised: Advice) -> None:
+def advice(reason: str, advised: Advice) -> None:
     """Print why something must be done, and what; an alternative follows on a line of its own.
 
     On a terminal the command it ends with has a line of its own, never broken, so that it can be copied.
     """
     said = f"{reason} {advised.words}".strip()
-    if advised.command and out.is_terminal:
-        line(out, f"{said}:")
-        out.print(f"  {advised.command}", soft_wrap=True)
+    if advised.command and console().is_terminal:
+        line(f"{said}:")
+        whole(f"  {advised.command}")
     else:
-        line(out, ": ".join(filter(None, (said, advised.command))))
+        line(": ".join(filter(None, (said, advised.command))))
     if advised.otherwise is not None:
-        advice(out, "", advised.otherwise)
+        advice("", advised.otherwise)
 
 
-def path(out: Console, name: str, value: object) -> None:
-    """Print where something was written, never broken, so that it can be copied."""
-    out.print(f"{name}: {value}", soft_wrap=True)
+def whole(text: str) -> None:
+    """Print a command, or where something was written: never broken, so that it can be copied."""
+    console().print(text, soft_wrap=True)

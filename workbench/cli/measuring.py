@@ -74,10 +74,10 @@ def run_measure(options: argparse.Namespace) -> int:
     estimate, answered = measurement.estimate, answer(measurement)
     if options.json:
         files = {"measurement": str(output), "report": options.report}
-        print(json.dumps(answered.document() | files, indent=1))
+        look.document(answered.document() | files)
     else:
-        look.show(look.console(), answered)
-        look.path(look.console(), "measurement", output)
+        look.show(answered)
+        look.whole(f"measurement: {output}")
     made = {"measurement": str(output.resolve())}
     complete = options.report is None or write_report("measure", made, options.report, quiet=options.json)
     if estimate.rate is None or not complete:
@@ -126,7 +126,7 @@ def _verify_plan(options: argparse.Namespace) -> int:
     )
     _print_probes(said, (found.at_rate, found.above), (100.0, 100 * found.above.rate / plan.rate), as_json=options.json)
     if found.cores is not None and not options.json:
-        look.line(look.console(), f"The cores here are {found.cores.words('those that were measured')}.")
+        look.line(f"The cores here are {found.cores.words('those that were measured')}.")
     return _code(found.at_rate)
 
 
@@ -156,9 +156,8 @@ def _print_probes(said: str, made: Sequence[Probe], percents: Sequence[float], *
     if as_json:
         print(json.dumps(list(map(fields, rows))))
     else:
-        out = look.console()
-        look.answer(out, said)
-        out.print(look.rows(rows))
+        look.answer(said)
+        look.put(look.rows(rows))
 
 
 def _row(probe: Probe, percent: float) -> tuple[Fact, ...]:

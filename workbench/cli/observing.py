@@ -1,10 +1,9 @@
 """``workbench observe``: what a running query sustains, from its log; with ``--watch`` served for Prometheus."""
 
 import argparse
-import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -33,7 +32,7 @@ _FILES = ("log", "progress", "prices", "measured")
 def run_observe(options: argparse.Namespace) -> int:
     """Read the log, print what it shows, and plan each target; or follow it."""
     if options.watch:
-        return watch(options)
+        return _watch(options)
     output = Path(options.output or f".workbench/{Path(options.log).name}-plan.json")
     asks = options.targets or options.rows
     written = options.output or (str(output) if asks else None)
@@ -47,16 +46,16 @@ def run_observe(options: argparse.Namespace) -> int:
     made = answer(found, 60 * options.outage_min)
     if options.json:
         plans = None if found.planned is None else planned_to_dict(planned_document(found.planned))
-        print(json.dumps(made.document() | {"plans": plans, "unplanned": found.unplanned or None}, indent=1))
+        look.document(made.document() | {"plans": plans, "unplanned": found.unplanned or None})
     else:
-        look.show(look.console(), made)
+        look.show(made)
         if found.planned is not None and found.planned.plans:
             _show_plans(found.planned.plans)
     if found.planned is not None and (found.planned.plans or options.output):
         write_planned(found.planned, output)
         if not options.json:
             what = "plans, with Spark's settings" if found.planned.plans else "the run, without a plan"
-            look.path(look.console(), what, output)
+            look.whole(f"{what}: {output}")
     for rate, reason in () if found.planned is None else found.planned.refused:
         print_error(f"no plan for {units.rate(rate)}: {reason}")
     if found.unplanned:
@@ -71,29 +70,35 @@ def run_observe(options: argparse.Namespace) -> int:
 
 
 def _show_plans(plans: Sequence[CapacityPlan]) -> None:
-    out = look.console()
-    out.print()
-    out.print(look.rows(of_a_plan.rows(plans)))
+    look.put("", look.rows(of_a_plan.rows(plans)))
     for note in (said for plan in plans for said in of_a_plan.asked_for(plan)):
-        look.line(out, note)
+        look.line(note)
     for said, advised in of_a_plan.cautions(plans).items():
-        look.advice(out, f"note: {said}", advised)
+        look.advice(f"note: {said}", advised)
 
 
-def watch(options: argparse.Namespace, sleep: Callable[[float], None] = time.sleep) -> int:
-    """Serve until Ctrl-C; `sleep` waits between two looks at the log."""
+def _watch(options: argparse.Namespace) -> int:
+    """Serve until Ctrl-C."""
     asked = [flag(name) for name, value in vars(options).items() if value and name not in _USED]
     if asked:
         raise WorkbenchError(
             f"{', '.join(asked)}: with --watch the log is followed and served, and nothing else is answered. Leave "
             f"{'it' if len(asked) == 1 else 'them'} out, or --watch."
         )
-    with _server(options.port) as server:
+    try:
+        server = _Server((LOOPBACK, options.port), _Page)
+    except OSError as error:
+        raise WorkbenchError(
+            f"Port {options.port} of {LOOPBACK} cannot be served: {error.strerror}. Name another with --port, or 0 for "
+            "any.",
+            settings=("port",),
+        ) from error
+    with server:
         Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True).start()
         try:
             show(f"{options.log}: served at http://{LOOPBACK}:{server.server_port}/metrics; Ctrl-C ends it")
             sys.stdout.flush()
-            follow_log(options.log, partial(_refresh, server, options, sleep), options.query)
+            follow_log(options.log, partial(_refresh, server, options), options.query)
         except KeyboardInterrupt:
             print_status("workbench: the watch has ended.")
         finally:
@@ -101,14 +106,12 @@ def watch(options: argparse.Namespace, sleep: Callable[[float], None] = time.sle
     return DONE
 
 
-def _refresh(
-    server: "_Server", options: argparse.Namespace, sleep: Callable[[float], None], queries: Sequence[RunningQuery]
-) -> None:
+def _refresh(server: "_Server", options: argparse.Namespace, queries: Sequence[RunningQuery]) -> None:
     """Serve what the log shows now, and wait."""
     if queries is not server.shown:
         told = {one.name: gauges(one, options.interval_s, 60 * options.outage_min) for one in queries}
         server.shown, server.page = queries, exposition(told).encode()
-    sleep(_POLL_S)
+    time.sleep(_POLL_S)
 
 
 class _Server(ThreadingHTTPServer):
@@ -137,13 +140,3 @@ class _Page(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Print nothing: each scrape would be a line."""
-
-
-def _server(port: int) -> _Server:
-    try:
-        return _Server((LOOPBACK, port), _Page)
-    except OSError as error:
-        raise WorkbenchError(
-            f"Port {port} of {LOOPBACK} cannot be served: {error.strerror}. Name another with --port, or 0 for any.",
-            settings=("port",),
-        ) from error

@@ -3,7 +3,6 @@
 import argparse
 import csv
 import io
-import json
 import signal
 import sys
 import threading
@@ -75,14 +74,14 @@ def run_place(options: argparse.Namespace) -> int:
     alike = given.alike and not (shapes or options.json or options.flink or options.method)
     made, chosen = (placed.of_batches(given), None) if alike else _placed(given, shapes, options)
     if options.json:
-        print(json.dumps(made.document(), indent=1))
+        look.document(made.document())
         for said in (given.chosen and f"The plan is {given.chosen}.", given.basis, given.alike):
             if said and not shapes:
                 print(for_terminal(said), file=sys.stderr)
     else:
-        look.show(look.console(), made)
+        look.show(made)
         if alike and options.compare:
-            look.line(look.console(), "note: All plans are alike, so they are not compared. --json lists them.")
+            look.line("note: All plans are alike, so they are not compared. --json lists them.")
     if options.flink and chosen is not None:
         sys.stdout.flush()  # the file may be the same
         text = io.StringIO()

@@ -1,7 +1,6 @@
 """``workbench plan``: from a study to a deployment."""
 
 import argparse
-import json
 import math
 from collections.abc import Sequence
 from contextlib import suppress
@@ -84,13 +83,13 @@ def run_plan(options: argparse.Namespace) -> int:
     runs = (*planned.exploration.runs, *planned.sweep)
     write_planned(planned, output)
     if options.json:
-        print(json.dumps(planned_to_dict(planned_document(planned)) | {"taken_from_journal": taken}, indent=1))
+        look.document(planned_to_dict(planned_document(planned)) | {"taken_from_journal": taken})
     else:
-        _show(planned)
+        look.show(of_a_plan.answer(planned))
         if taken:
-            look.line(look.console(), _taken(taken, len(runs), options.journal))
+            look.line(_taken(taken, len(runs), options.journal))
         what = "plans, with Spark's settings" if planned.plans else "runs, without a plan"
-        look.path(look.console(), what, output)
+        look.whole(f"{what}: {output}")
     _write_alerts(planned, options.alerts, quiet=options.json)
     for rate, reason in planned.refused:
         print_error(f"no plan for {units.rate(rate)}: {reason}")
@@ -106,9 +105,9 @@ def _show_so_far(ready: Prepared, asked: Asked, *, as_json: bool) -> None:
     with suppress(WorkbenchError):
         planned = planned_so_far(ready, asked)
         if as_json:
-            print(json.dumps(planned_to_dict(planned_document(planned)), indent=1))
+            look.document(planned_to_dict(planned_document(planned)))
         else:
-            _show(planned)
+            look.show(of_a_plan.answer(planned))
 
 
 def _show_recorded(path: Path, *, here: bool) -> None:
@@ -120,20 +119,15 @@ def _show_recorded(path: Path, *, here: bool) -> None:
         stored = PlannedStudy.from_json(path)
         runs = stored.measurements
         if stored.plans and runs:
-            out = look.console()
-            out.print(
+            look.put(
                 f"{stored.plans[0].query}: RECORDED on {runs[-1].started_at[:10]}, on {runs[-1].machine.processor}; "
                 "this machine's figures follow when it has been measured."
             )
-            out.print(look.rows(of_a_plan.rows(stored.plans)))
+            look.put(look.rows(of_a_plan.rows(stored.plans)))
             recorded = core_speed_of(runs) if here else None
             relative = None if recorded is None else relative_speed(measure_speed(_TIMED_S), recorded)
             if relative is not None:
-                look.line(out, f"This machine's cores are {relative.words('those of the recorded run')}.")
-
-
-def _show(planned: Planned) -> None:
-    look.show(look.console(), of_a_plan.answer(planned))
+                look.line(f"This machine's cores are {relative.words('those of the recorded run')}.")
 
 
 def _taken(times: Sequence[str], runs: int, journal: str) -> str:
@@ -150,14 +144,14 @@ def _write_alerts(planned: Planned, target: str | None, *, quiet: bool) -> None:
         return
     write_whole(target, alert_rules(planned.plans), 0o644)  # Prometheus runs as another user
     if not quiet:
-        look.path(look.console(), "alerting rules", target)
+        look.whole(f"alerting rules: {target}")
         for one in unnamed(planned.plans):
-            look.line(look.console(), f"note: {one}")
+            look.line(f"note: {one}")
 
 
 def _show_dry_run(would: DryRun, study: Study, *, as_json: bool) -> int:
     if as_json:
-        print(json.dumps(asdict(would), indent=1))
+        look.document(asdict(would))
         return DONE
     if would.recorded:
         verb = "is" if would.recorded == 1 else "are"
@@ -178,5 +172,5 @@ def _show_dry_run(would: DryRun, study: Study, *, as_json: bool) -> int:
     print(f"about {' to '.join(ends)} {unit}")
     warned = (would.refused, would.short, would.smaller, would.doubt, would.read, study.job_settings.writes.warning)
     for said in filter(None, warned):
-        look.line(look.console(), said)
+        look.line(said)
     return DONE

@@ -111,16 +111,9 @@ class Lines:
     Where they are `timed`, a line begins with the seconds that have passed.
     """
 
-    def __init__(
-        self,
-        write: Callable[[str], None],
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        timer: Callable[[float, Callable[[], None]], threading.Timer] = threading.Timer,
-        timed: bool = True,
-    ) -> None:
-        self._write, self._clock, self._make_timer, self._timed = write, clock, timer, timed
-        self._begun, self._last = clock(), -math.inf
+    def __init__(self, write: Callable[[str], None], *, timed: bool = True) -> None:
+        self._write, self._timed = write, timed
+        self._begun, self._last = time.monotonic(), -math.inf
         self._lock = threading.RLock()
         self._latest = ""  # the present step, if it is not written yet
         self._timer: threading.Timer | None = None  # writes it
@@ -128,13 +121,13 @@ class Lines:
     def show(self, text: str) -> None:
         """Write the present step once nothing was written for a minute, unless another step begins before."""
         with self._lock:
-            wait_s = self._last + _SILENCE_S - self._clock()
+            wait_s = self._last + _SILENCE_S - time.monotonic()
             if wait_s <= 0:
                 self.keep(text)
                 return
             self._latest = text
             if self._timer is None:
-                self._timer = self._make_timer(wait_s, self._ring)
+                self._timer = threading.Timer(wait_s, self._ring)
                 self._timer.daemon = True
                 self._timer.start()
 
@@ -142,7 +135,7 @@ class Lines:
         """Write a line."""
         with self._lock:
             self.close()
-            self._last = self._clock()
+            self._last = time.monotonic()
             self._write(f"[{self._last - self._begun:5.0f} s] {text}" if self._timed else text)
 
     def close(self) -> None:

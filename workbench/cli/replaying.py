@@ -1,7 +1,6 @@
 """``workbench replay``: policies on a changing load."""
 
 import argparse
-import json
 from dataclasses import fields
 
 from workbench.cli import look
@@ -35,7 +34,7 @@ def run_replay(options: argparse.Namespace) -> int:
 
     made = answer(found)
     if options.json:
-        print(json.dumps(made.document(), indent=1))
+        look.document(made.document())
     else:
-        look.show(look.console(), made)
+        look.show(made)
     return DONE

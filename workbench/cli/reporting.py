@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -38,8 +37,10 @@ def run_report(options: argparse.Namespace) -> int:
     if "history" in declared:
         options.kept = "what the study had measured is in its history, and the same command goes on from there"
     asked = {**given, **_from_file(options.file), **_from_options(declared, options.parameter)}
-    parameters = {key: _number(value, declared[key].kind) if key in declared else value for key, value in asked.items()}
-    return _written(report.render(name, parameters, output, options.title, options.timeout_s), as_json=options.json)
+    for key, value in asked.items():
+        if key in declared and declared[key].kind == "int" and isinstance(value, float) and value.is_integer():
+            asked[key] = int(value)  # written as 2e3
+    return _written(report.render(name, asked, output, options.title, options.timeout_s), as_json=options.json)
 
 
 def write_report(name: str, parameters: Mapping[str, object], target: str, *, quiet: bool) -> bool:
@@ -110,18 +111,3 @@ def _from_options(declared: Mapping[str, "report.Parameter"], pairs: Sequence[tu
         with suppress(ValueError):
             found[name] = parse_yaml(found[name])
     return found
-
-
-def _number(value: object, kind: str) -> object:
-    """Read as a number what must be a number: to YAML 1.1, ``1e6`` is a text."""
-    if kind.startswith("list[") and isinstance(value, list):
-        return [_number(one, kind.removeprefix("list[").removesuffix("]")) for one in value]
-    if kind not in {"float", "int"} or not isinstance(value, str):
-        return value
-    try:
-        number = float(value)
-    except ValueError:
-        return value
-    if not math.isfinite(number):
-        return value
-    return int(number) if kind == "int" and number.is_integer() else number

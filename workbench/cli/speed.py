@@ -1,7 +1,6 @@
 """``workbench speed``: how fast this machine's cores are, compared with the reference machine's."""
 
 import argparse
-import json
 from dataclasses import asdict
 
 from workbench.checks import within
@@ -22,14 +21,13 @@ def run_speed(options: argparse.Namespace) -> int:
         raise WorkbenchError("The clock of this thread's CPU time stands still, so nothing was timed. Try again.")
     if options.json:
         compared = {"core_speed": relative.times, "low": relative.low, "high": relative.high}
-        print(json.dumps({**asdict(found), "reference": asdict(REFERENCE), **compared}, indent=1))
+        look.document({**asdict(found), "reference": asdict(REFERENCE), **compared})
         return DONE
-    out = look.console()
-    look.answer(out, f"This machine's cores are {relative.words('those of the reference machine')}.")
-    table = look.table("work", ">here", ">reference", ">times as fast")
+    look.answer(f"This machine's cores are {relative.words('those of the reference machine')}.")
+    table = look.Columns("work", ">here", ">reference", ">times as fast")
     for name, one in found.pieces.items():
         if (there := REFERENCE.pieces.get(name)) is not None:
             table.add_row(name, milliseconds(one), milliseconds(there), f"{there / one:.2f}")
-    out.print(table)
-    look.line(out, f"In a price list, core_speed of machines like this one is {relative.times:.2f}. {_REFERENCE}")
+    look.put(table)
+    look.line(f"In a price list, core_speed of machines like this one is {relative.times:.2f}. {_REFERENCE}")
     return DONE

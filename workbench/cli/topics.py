@@ -1,7 +1,6 @@
 """``workbench capture`` and ``workbench fill``: a sample of a topic as a file, and a topic filled from data."""
 
 import argparse
-import json
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
@@ -25,20 +24,19 @@ def run_capture(options: argparse.Namespace) -> int:
         say(f"capturing {topic.url}")
         found = capture(topic, Path(options.file), limits, settings, schema=schema, progress=say)
     if options.json:
-        print(json.dumps(asdict(found) | {"path": str(found.path)}, indent=1))
+        look.document(asdict(found) | {"path": str(found.path)})
         return DONE
-    out = look.console()
     of = f"{units.seconds(found.seconds)} of traffic on {units.some(found.partitions, 'partition')}"
-    look.answer(out, f"{units.some(found.rows, 'record')} of {topic.name}, {of}.")
-    look.line(out, f"columns: {', '.join(found.columns)}")
+    look.answer(f"{units.some(found.rows, 'record')} of {topic.name}, {of}.")
+    look.line(f"columns: {', '.join(found.columns)}")
     if found.not_json:
-        look.line(out, f"note: values that are not JSON object: {units.count(found.not_json)}")
+        look.line(f"note: values that are not JSON object: {units.count(found.not_json)}")
     if found.not_decoded:
-        look.line(out, f"note: values that do not decode with the schema: {units.count(found.not_decoded)}")
+        look.line(f"note: values that do not decode with the schema: {units.count(found.not_decoded)}")
     if schema and (len(found.schema_ids) > 1 or {*found.schema_ids} - {schema.number or found.schema_ids[0]}):
         ids = ", ".join(map(str, found.schema_ids))
-        look.line(out, f"note: the values have the schema ids {ids}; all were read with {schema.said}")
-    look.path(out, "data set", found.path)
+        look.line(f"note: the values have the schema ids {ids}; all were read with {schema.said}")
+    look.whole(f"data set: {found.path}")
     return DONE
 
 
@@ -66,9 +64,9 @@ def run_fill(options: argparse.Namespace) -> int:
             progress=say,
         )
     if options.json:
-        print(json.dumps(asdict(sent) | {"rate": sent.rate}, indent=1))
+        look.document(asdict(sent) | {"rate": sent.rate})
     else:
         rows, partitions = units.some(sent.rows, "row"), units.some(sent.partitions, "partition")
         how = f"in {units.seconds(sent.seconds)}, {units.rate(sent.rate)}, on {partitions}"
-        look.answer(look.console(), f"{rows} sent to {topic.name} {how}.")
+        look.answer(f"{rows} sent to {topic.name} {how}.")
     return DONE

@@ -43,7 +43,6 @@ from workbench.study.scenario import (
     Scenario,
     measured_start,
     planned_start,
-    replay_policies,
     replay_restarts,
     simulated_start,
 )

@@ -36,31 +36,22 @@ def run_study(
     asked: Asked | None = None,
 ) -> Planned:
     """Carry out `study_steps`, pass each event to `listen`, and return the plans."""
-    steps = study_steps(study, journal, progress=progress, testbed=testbed, estimator=estimator, asked=asked)
-    return measuring.result_of(steps, listen)
-
-
-def study_steps(
-    study: Study | Prepared,
-    journal: Journal,
-    *,
-    progress: Callable[[str], None] = lambda _: None,
-    testbed: Testbed | None = None,
-    estimator: measuring.CapacityEstimator | None = None,
-    asked: Asked | None = None,
-) -> Generator[measuring.Event, None, Planned]:
-    """Explore, model and plan; yield the events and return the plans.
-
-    After each run it yields what all of them say so far, as `Concluded` with `SoFar`. What the journal holds is not
-    measured again. A budget that cannot be measured is a run that failed: the others go on, and it is tried again when
-    you run the study again.
-    """
     if isinstance(study, Study):
         ready = prepare(study, journal, progress=progress, testbed=testbed, estimator=estimator)
     else:
         ready = study
         if isinstance(ready.testbed, SparkTestbed):  # nobody listened when it was prepared
             ready = replace(ready, testbed=replace(ready.testbed, progress=progress))
+    return measuring.result_of(study_steps(ready, asked), listen)
+
+
+def study_steps(ready: Prepared, asked: Asked | None = None) -> Generator[measuring.Event, None, Planned]:
+    """Explore, model and plan; yield the events and return the plans.
+
+    After each run it yields what all of them say so far, as `Concluded` with `SoFar`. What the journal holds is not
+    measured again. A budget that cannot be measured is a run that failed: the others go on, and it is tried again when
+    you run the study again.
+    """
     study, exploration = ready.study, ready.explored
     swept: tuple[Run, ...] = ()
     if exploration is None:
@@ -191,7 +182,7 @@ class Verified:
     @property
     def carries(self) -> bool | None:
         """Whether the planned rate was sustained; None where that could not be tested."""
-        return _answer(self.at_rate)
+        return _answer(self.at_rate, "sustained")
 
     @property
     def cores(self) -> RelativeSpeed | None:
@@ -202,8 +193,7 @@ class Verified:
     @property
     def bounded(self) -> bool | None:
         """Whether the capacity is below the rate above the interval; None where that could not be tested."""
-        above = _answer(self.above)
-        return None if above is None else not above
+        return _answer(self.above, "overloaded")
 
 
 def plan_to_verify(planned: Planned, testbed: SparkTestbed, rate: float | None = None) -> CapacityPlan:
@@ -250,6 +240,5 @@ def verify_plan(
     return Verified(plan, *probes)
 
 
-def _answer(probe: Probe) -> bool | None:
-    judgement = probe.judgement
-    return judgement.verdict == "sustained" if judgement is not None and judgement.answered else None
+def _answer(probe: Probe, verdict: str) -> bool | None:
+    return probe.answered(verdict) if probe.judgement is not None and probe.judgement.answered else None

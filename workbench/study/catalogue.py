@@ -21,6 +21,7 @@ from workbench.workload import (
     Query,
     Script,
     ScriptBatches,
+    Unread,
     check_dataset,
     check_inputs,
     kafka,
@@ -185,7 +186,7 @@ def find_query(
             "streaming query that the script job.py starts."
         )
     else:
-        query = _found(name, rows) if imports or module == "nexmark" else _read(name, rows)
+        query = _found(name, rows, imports=imports)
         query = replace(query, topic=dataset) if source == "kafka" else query
     if sink is not None:
         query = replace(query, sink=check_sink(sink, script, imports=imports))
@@ -196,28 +197,6 @@ read_query = partial(find_query, imports=False)
 """Finds a query without importing a module of the user's: it cannot run. No topic is read either: a sample of it must
 be here. A name that its module's text does not define as a function may be a `Query`, of which nothing else is known.
 """
-
-
-def _read(name: str, rows: GivenRows) -> Query:
-    """Find a user's query in the text of its module, and feed it."""
-    found, name = own.read_own(name, "query"), _named(name)
-    own.check_module(name, found.file)
-    own.check_function(name, found.file, name.partition(":")[2], tuple(rows.inputs))
-    if found.is_function and not rows.datasets:
-        raise _needs_data(name)
-    data = rows.data if rows.datasets else Dataset(str(found.file), "csv")
-    if rows.datasets:
-        _check_watermarks(name, rows, data)
-    return Query(name, found, data, rows.event_time)
-
-
-def _check_watermarks(name: str, rows: GivenRows, data: Dataset | tuple[Input, ...]) -> None:
-    """Refuse a watermark on a column that the data lacks; of a topic that Spark reads, a sample has other columns."""
-    module, _, function = name.partition(":")
-    if rows.source != "kafka" and (file := own.file_of(module)) is not None:
-        each = {"": data} if isinstance(data, Dataset) else {one.name: one.dataset for one in data}
-        columns = {argument: schema_of(one, one.event_time).names for argument, one in each.items()}
-        own.check_watermarks(name, file, function, columns)
 
 
 def check_sink(sink: Sink, script: Script | None = None, *, imports: bool = False) -> Callable[..., object]:
@@ -231,7 +210,6 @@ def check_sink(sink: Sink, script: Script | None = None, *, imports: bool = Fals
         signature = own.signature_of(called)
     else:
         called = found = own.read_own(sink.function, "the sink")
-        own.check_module(_named(sink.function), found.file)
         signature = own.written_signature(found.file, function)
     own.check_batch_function(_named(sink.function), signature, placed=bool(sink.place))
     return called
@@ -267,22 +245,37 @@ def recorded(_: "DataFrame") -> "DataFrame":
     raise WorkbenchError("A recorded query has rates but no code, so it cannot be run.")
 
 
-def _found(name: str, rows: GivenRows) -> Query:
+def _found(name: str, rows: GivenRows, *, imports: bool) -> Query:
+    """Find a query that no script starts, and feed it; a user's in the text of its module, unless it `imports` that."""
+    found: Any
     if name.startswith("nexmark:"):
-        found: Any = nexmark.query(name.removeprefix("nexmark:"))
+        found = nexmark.query(name.removeprefix("nexmark:"))
         if not rows.inputs:
             return _fed(found, rows)
     else:
-        found, name = _loaded(name, "query"), _named(name)
+        found = _loaded(name, "query") if imports else own.read_own(name, "query")
+    name, inputs = _named(name), tuple(rows.inputs)
+    module, _, function = name.partition(":")
     if isinstance(found, Query):
-        inputs = () if rows.dataset else tuple(one.name for one in found.inputs)
-        own.check_loaded(name, found.build, tuple(rows.inputs) or inputs)
+        own.check_loaded(name, found.build, inputs or (() if rows.dataset else tuple(one.name for one in found.inputs)))
         return _fed(found, rows)
-    own.check_loaded(name, found, tuple(rows.inputs))
+    if not isinstance(found, Unread):
+        own.check_loaded(name, found, inputs)
+    else:
+        own.check_function(name, found.file, function, inputs)
+        if not found.is_function and not rows.datasets:  # it may be a query, which has its own
+            return Query(name, found, Dataset(str(found.file), "csv"), rows.event_time)
     if not rows.datasets:
-        raise _needs_data(name)
+        raise WorkbenchError(
+            f"The query {name!r} is a function, so it needs data to read. Give the path of a data set, and its "
+            "event-time column if the query uses event time.",
+            settings=("dataset", "event_time"),
+        )
     data = rows.data
-    _check_watermarks(name, rows, data)
+    if rows.source != "kafka" and (file := own.file_of(module)) is not None:  # else a sample has other columns
+        each = {"": data} if isinstance(data, Dataset) else {one.name: one.dataset for one in data}
+        columns = {argument: schema_of(one, one.event_time).names for argument, one in each.items()}
+        own.check_watermarks(name, file, function, columns)
     return Query(name, found, data, rows.event_time)
 
 
@@ -300,14 +293,6 @@ def _started_by(script: Script, rows: GivenRows) -> Query:
             settings=("source",),
         )
     return Query(script.name, script, rows.data, rows.event_time)
-
-
-def _needs_data(name: str) -> WorkbenchError:
-    return WorkbenchError(
-        f"The query {name!r} is a function, so it needs data to read. Give the path of a data set, and its "
-        "event-time column if the query uses event time.",
-        settings=("dataset", "event_time"),
-    )
 
 
 def _fed(query: Query, rows: GivenRows) -> Query:

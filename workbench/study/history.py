@@ -24,7 +24,6 @@ from typing import Self
 
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.measuring import Event, ignore
 from workbench.records import Measurement, measurement_from_dict
 from workbench.study.carry_out import run_study
 from workbench.study.planned import Planned, asked_of, write_planned
@@ -73,9 +72,7 @@ class StudyHistory:
         entries = self.journal.entries("finished")
         return tuple(measurement_from_dict(entry.data, "A recorded measurement") for entry in entries)
 
-    def run(
-        self, study: Study, *, testbed: Testbed | None = None, listen: Callable[[Event], None] = ignore
-    ) -> tuple[Planned, Path | None]:
+    def run(self, study: Study, *, testbed: Testbed | None = None) -> tuple[Planned, Path | None]:
         """Carry out `study`, keep the result, and return it with the plans of the run before, None for the first.
 
         Raises WorkbenchError when the study cannot be carried out, or another process is running it.
@@ -85,7 +82,7 @@ class StudyHistory:
             if before is not None:
                 self._archive_journal(before)  # a run that was killed in between: else all of it would be reused
             asked = asked_of(study, scheduled=True)
-            planned = run_study(study, self.journal, listen=listen, testbed=testbed, asked=asked)
+            planned = run_study(study, self.journal, testbed=testbed, asked=asked)
             now = self.clock()
             with suppress(ValueError):  # a file that somebody named; else names stay in order if a clock is set
                 if before is not None:

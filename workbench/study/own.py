@@ -66,6 +66,7 @@ def read_own(name: str, kind: str) -> Unread:
     functions = [one.name for one in tree.body if isinstance(one, ast.FunctionDef | ast.ClassDef)]
     if attribute not in functions and not _may_bind(tree, attribute):
         raise _lacks(module, attribute, [one for one in functions if not one.startswith("_")])
+    check_module(f"{module}:{attribute}", file)
     return Unread(module, file, is_function=attribute in functions)
 
 
@@ -110,13 +111,10 @@ def described(error: BaseException) -> str:
 
 def missing(module: str, attribute: str, loaded: object) -> WorkbenchError:
     """Make the error that `loaded`, a user's module, has nothing of this name to call."""
-    own = inspect.getmembers(loaded, lambda one: inspect.isfunction(one) or inspect.isclass(one))
-    known = [
-        key
-        for key, value in own
-        if not key.startswith("_") and (inspect.isfunction(value) or value.__module__ == module)
-    ]
-    return _lacks(module, attribute, known)
+    own = inspect.getmembers(
+        loaded, lambda one: inspect.isfunction(one) or (inspect.isclass(one) and one.__module__ == module)
+    )
+    return _lacks(module, attribute, [key for key, _ in own if not key.startswith("_")])
 
 
 def _lacks(module: str, attribute: str, known: list[str]) -> WorkbenchError:
@@ -355,10 +353,8 @@ def _keys_given(call: ast.Call) -> tuple[str, list[ast.expr]]:
 
 def _columns(given: ast.expr, known: dict[str, ast.expr]) -> set[str] | None:
     """Collect the columns that an expression names, of texts all words; None where the module does not show them."""
-    if isinstance(given, ast.Call) and isinstance(given.func, ast.Name | ast.Attribute):
-        name = given.func.id if isinstance(given.func, ast.Name) else given.func.attr
-        if name in _WINDOWS:
-            return set()
+    if isinstance(given, ast.Call) and ast.unparse(given.func).rpartition(".")[2] in _WINDOWS:
+        return set()
     parts = list(ast.walk(given))
     bases = [one.func if isinstance(one, ast.Call) else getattr(one, "value", None) for one in parts]
     named: set[str] = set()

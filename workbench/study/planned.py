@@ -306,20 +306,6 @@ def _kind(document: object) -> str:
     return "frequencies of keys" if {"column", "counts"} <= document.keys() else ""
 
 
-def _require_operators(plan: str, runs: Sequence[Measurement]) -> None:
-    """Raise WorkbenchError where no run shows an operator, so that nothing follows from the runs for a key."""
-    if any(run.estimate.observation is not None and run.estimate.observation.operators for run in runs):
-        return
-    if runs and all(run.testbed_kind == "recorded" for run in runs):
-        why = f"{plan} rests on recorded rates, which show no operators"
-    else:
-        why = f"No run of {plan} shows its operators"
-    raise WorkbenchError(
-        f"{why}, so whether one task has all rows of a key is not known. Plan on measured runs, or leave it out.",
-        settings=("plan",),
-    )
-
-
 def what_the_hottest_takes(plan: str, keys: KeyFrequencies, rate: float | None = None) -> str:
     """Describe in one sentence what the most frequent of `keys` takes in a planned study, plans or a measurement.
 
@@ -336,11 +322,16 @@ def what_the_hottest_takes(plan: str, keys: KeyFrequencies, rate: float | None =
         runs, rates, times = (measured,), [measured.estimate.low], 1.0
     found = hot_key(runs, keys, times)
     if found is None:
-        _require_operators(plan, runs)
-        raise WorkbenchError(
-            f"No run of {plan} has shown an operator behind a shuffle, so no key is kept in one task. Leave it out.",
-            settings=("plan",),
-        )
+        unknown = "so whether one task has all rows of a key is not known. Plan on measured runs, or leave it out."
+        if any(run.estimate.observation is not None and run.estimate.observation.operators for run in runs):
+            why = (
+                f"No run of {plan} has shown an operator behind a shuffle, so no key is kept in one task. Leave it out."
+            )
+        elif runs and all(run.testbed_kind == "recorded" for run in runs):
+            why = f"{plan} rests on recorded rates, which show no operators, {unknown}"
+        else:
+            why = f"No run of {plan} shows its operators, {unknown}"
+        raise WorkbenchError(why, settings=("plan",))
     asked = rate or next((one for one in reversed(rates) if one > 0), None)
     if asked is None:
         raise WorkbenchError(f"{plan} names no rate; give one, records/s.", settings=("rate",))

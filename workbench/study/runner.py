@@ -9,7 +9,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
@@ -36,7 +36,7 @@ from workbench.measuring import (
 from workbench.records import Measurement, MstEstimate, Probe
 from workbench.study.carry_out import SoFar, study_steps
 from workbench.study.planned import Planned
-from workbench.study.prepared import runs_of, testbed_of
+from workbench.study.prepared import prepare, runs_of, testbed_of
 from workbench.study.spec import Study
 from workbench.testbed import Simulated, SparkTestbed, Testbed
 from workbench.workload import Query
@@ -167,7 +167,8 @@ class Runner(Generic[T]):
         left = None
         if now.state == "running":
             left = time_left(estimate, self._estimator.tolerance, self._costs, now.most_runs - now.run, mean)
-        return replace(now, elapsed_s=elapsed, lines=lines, estimate=estimate, left_s=left)
+        made = sum(probe.phase != "warm-up" for probe in probes)
+        return replace(now, elapsed_s=elapsed, lines=lines, probes=made, estimate=estimate, left_s=left)
 
     def _elapsed(self) -> float:
         running = self._now.state in {"running", "stopping"}
@@ -207,30 +208,23 @@ class Runner(Generic[T]):
         """Fold `event` into the snapshot; finished parts are never discarded."""
         for text in (describe(event) or "").splitlines():
             self._log(text)
-        match event:
-            case Concluded(what=what):  # shown until the next one of its kind
-                shown: dict[str, Any] = {_KINDS[type(what)]: what} if type(what) in _KINDS else {}
-                with self._lock:
-                    self._now = replace(self._now, **shown)
-            case Deployed(budget=budget, resumed=resumed, machine=machine):
-                with self._lock:
+        changed: dict[str, Any] = {}
+        with self._lock:
+            match event:
+                case Concluded(what=what) if type(what) in _KINDS:  # shown until the next one of its kind
+                    changed = {_KINDS[type(what)]: what}
+                case Deployed(budget=budget, resumed=resumed, machine=machine):
                     self._probes[:] = resumed
-                    run = self._now.run + 1
-                    self._now = replace(self._now, run=run, probes=_count(resumed), budget=budget, ran=machine.real)
-            case Probed(probe=probe):
-                with self._lock:
+                    changed = {"run": self._now.run + 1, "budget": budget, "ran": machine.real}
+                case Probed(probe=probe):
                     self._probes.append(probe)
-                    self._now = replace(self._now, probes=_count(self._probes))
-            case Finished(measurement=measurement) | Reused(measurement=measurement):
-                probes, run = measurement.estimate.probes, self._now.run + isinstance(event, Reused)
-                with self._lock:
-                    self._probes[:] = probes
+                case Finished(measurement=measurement) | Reused(measurement=measurement):
+                    self._probes[:] = measurement.estimate.probes
                     self._seconds.append(measurement.estimate.seconds)
-                    self._now = replace(self._now, run=run, probes=_count(probes), budget=measurement.budget)
-                return
-            case _:
-                pass
-        self.check()
+                    changed = {"run": self._now.run + isinstance(event, Reused), "budget": measurement.budget}
+            self._now = replace(self._now, **changed)
+        if not isinstance(event, Finished | Reused):
+            self.check()
 
 
 def measuring(
@@ -261,7 +255,7 @@ def planning(
 
     def work(report: Runner[Planned]) -> Generator[Event, None, Planned]:
         watched = _watched(testbed or testbed_of(study, report.say), report)
-        return study_steps(study, journal, progress=report.say, testbed=watched, estimator=estimator)
+        return study_steps(prepare(study, journal, progress=report.say, testbed=watched, estimator=estimator))
 
     begins = Snapshot(
         f"{study.query} for {len(study.targets)} target rates",
@@ -297,7 +291,3 @@ def _watched(testbed: Testbed, report: Runner[Any]) -> Testbed:
     if isinstance(testbed, SparkTestbed):
         return replace(testbed, progress=report.say, check_owner=report.check)
     return testbed
-
-
-def _count(probes: Iterable[Probe]) -> int:
-    return sum(probe.phase != "warm-up" for probe in probes)

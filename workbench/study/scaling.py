@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import chain
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -86,7 +86,6 @@ _OF_USE = 0.5  # share of the time at the target; below it, nobody chooses a pol
 KEYED = "keyed"  # name of the keyed operator, as a query of workbench replay
 MOST_SECONDS = 3600.0  # a paradigm is simulated in steps of 10 ms
 _WARM_UP_S = 10.0  # at most, and a tenth of the load
-Group = TypeVar("Group", KeyedOperator, ElasticSettings)
 
 
 @dataclass(frozen=True)
@@ -107,13 +106,12 @@ class Start:
     doubts: Mapping[str, Advice] = field(default_factory=dict)  # doubts about the capacity at the beginning
 
 
-@dataclass(frozen=True)
-class Pool:
+class Pool(NamedTuple):
     """Workers that a controller places tasks on: their number, slots of each, and capacities of each."""
 
     workers: int
     slots: int
-    worker: Worker = field(default_factory=Worker)
+    worker: Worker = Worker()
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +172,7 @@ def replay_start(
     keys: Mapping[str, KeyTrace] | None = None,
     seed: int = 0,
     settings: Mapping[str, float] = _AS_THEY_ARE,
-    progress: Callable[[str], None] | None = None,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> Replayed:
     """Replay `trace` under policies by name, from the same tasks on the same slots.
 
@@ -195,8 +193,7 @@ def replay_start(
         )
     lines = {}
     for place, (name, policy) in enumerate(made.items(), start=1):
-        if progress is not None:
-            progress(f"policy {place}/{len(made)} · {name}")
+        progress(f"policy {place}/{len(made)} · {name}")
         split = managed_mb is not None or name in _JUSTIN
         unmanaged = start.memory_mb - (share if managed_mb is None else managed) if split else start.memory_mb
         lines[name] = replay(
@@ -301,17 +298,10 @@ def _named(
     start_s: float,
 ) -> dict[str, AnyPolicy]:
     """Make policies; `base_mb` is Justin's level 0, `start_s` the seconds until a new executor runs."""
-    known = {made: [one.name for one in fields(made)] for made in (AutoscalerSettings, DynamicAllocation, KafkaLag)}
-    allowed = dict.fromkeys(chain.from_iterable(known.values()))
-    strange = [name for name in settings if name not in allowed]
-    if strange:
-        raise WorkbenchError(f"An autoscaler has no setting {strange[0]!r}; it has {', '.join(allowed)}.")
+    given, own, lag = _settings_of(settings, "An autoscaler", AutoscalerSettings, DynamicAllocation, KafkaLag)
     frozen = _partitions(model)
-    most: Mapping[str, float] = {} if frozen is None else {"max_parallelism": frozen}
-    given = {made: {name: settings[name] for name in settings if name in names} for made, names in known.items()}
-    # The names are checked above; the settings check their values.
-    ds2 = replace(JUSTIN, **{**most, **given[AutoscalerSettings]})  # type: ignore[arg-type]
-    flink = replace(FLINK, **most)  # type: ignore[arg-type]
+    most: dict[str, Any] = {} if frozen is None else {"max_parallelism": frozen}
+    ds2, flink = replace(JUSTIN, **{**most, **given}), replace(FLINK, **most)
     width = {} if frozen is None else {"tasks": frozen}
 
     def controller(name: str) -> AnyPolicy:
@@ -321,15 +311,14 @@ def _named(
                 settings=("workers", "worker_slots"),
             )
         profiles = {operator: one.profile for operator, one in model.operators.items()}
-        workers = (pool.workers, pool.slots, pool.worker)
-        return Controller(Ds2Policy(ds2), profiles, *workers, _CONTROLLERS[name], seed)
+        return Controller(Ds2Policy(ds2), profiles, *pool, _CONTROLLERS[name], seed)
 
     makers: Mapping[str, Callable[[str], AnyPolicy]] = {
         "static": lambda _: Static(),
         "ds2": lambda _: Ds2Policy(ds2),
         "flink": lambda _: Ds2Policy(flink),
-        SPARK: lambda _: DynamicAllocation(**{"start_s": start_s, **width, **whole_numbers(given[DynamicAllocation])}),
-        KEDA: lambda _: KafkaLag(**{"partitions": frozen, **whole_numbers(given[KafkaLag])}),
+        SPARK: lambda _: DynamicAllocation(**{"start_s": start_s, **width, **own}),
+        KEDA: lambda _: KafkaLag(**{"partitions": frozen, **lag}),
         **dict.fromkeys(_JUSTIN, lambda name: JustinPolicy(ds2, _JUSTIN[name], base_mb=base_mb)),
         **dict.fromkeys(_CONTROLLERS, controller),
     }
@@ -383,9 +372,18 @@ def own_policy(name: str) -> AnyPolicy:
     return OwnPolicy(name, found)
 
 
-def whole_numbers(values: Mapping[str, float]) -> dict[str, Any]:
-    """Return numbers in the type that was meant: a command line has floats, and tasks and replicas are whole."""
-    return {name: int(value) if float(value).is_integer() else value for name, value in values.items()}
+def _settings_of(settings: Mapping[str, float], owner: str, *kinds: type[Any]) -> list[dict[str, Any]]:
+    """Return the settings of each kind; refuse one that none has.
+
+    A command line has floats: those that are whole become integers, as tasks and replicas are.
+    """
+    known = [[one.name for one in fields(kind)] for kind in kinds]
+    allowed = dict.fromkeys(chain.from_iterable(known))
+    for name in settings:
+        if name not in allowed:
+            raise WorkbenchError(f"{owner} has no setting {name!r}; it has {', '.join(allowed)}.")
+    whole = {name: int(value) if float(value).is_integer() else value for name, value in settings.items()}
+    return [{name: value for name, value in whole.items() if name in names} for names in known]
 
 
 @dataclass(frozen=True, eq=False)
@@ -435,10 +433,7 @@ def replay_paradigms(
             f"The load lasts {trace.duration_s:g} s; a keyed operator is replayed for at most {MOST_SECONDS:g} s. "
             "Cut the load to the part of interest."
         )
-    known = [one.name for kind in (KeyedOperator, ElasticSettings) for one in fields(kind)]
-    strange = [name for name in settings if name not in known]
-    if strange:
-        raise WorkbenchError(f"A keyed operator has no setting {strange[0]!r}; it has {', '.join(known)}.")
+    of_it, of_moves = _settings_of(settings, "A keyed operator", KeyedOperator, ElasticSettings)
     nodes = ElasticCluster(nodes=4, node_cores=8) if cluster is None else cluster
     if nodes.cores > bounds.KEYED_CORES:
         raise WorkbenchError(
@@ -446,21 +441,15 @@ def replay_paradigms(
             "Give fewer workers, or fewer slots of each.",
             settings=("workers", "worker_slots"),
         )
-    operator = _with(KeyedOperator(executors=nodes.nodes, upstream=nodes.nodes), settings)
+    operator = KeyedOperator(**{"executors": nodes.nodes, "upstream": nodes.nodes, **of_it})
     chosen = [name for name in PARADIGMS if name in paradigms]
     warm_up_s = min(_WARM_UP_S, 0.1 * trace.duration_s)
-    own = _with(ElasticSettings(), settings)
+    how = ElasticSettings(**of_moves)
     runs = compare_paradigms(
-        operator, nodes, keys, chosen, rate=trace, warm_up_s=warm_up_s, settings=own, seed=seed, progress=progress
+        operator, nodes, keys, chosen, rate=trace, warm_up_s=warm_up_s, settings=how, seed=seed, progress=progress
     )
     advice = advise_executors(nodes.nodes, nodes.node_cores, key_counts=keys.shares.tolist())
     return ReplayedParadigms(trace, operator, nodes, runs, advice)
-
-
-def _with(group: Group, settings: Mapping[str, float]) -> Group:
-    """Return `group` with those of `settings` that it has."""
-    own = {one.name for one in fields(group)}
-    return replace(group, **whole_numbers({name: value for name, value in settings.items() if name in own}))
 
 
 def _csv(header: Sequence[str], series: Iterable[tuple[str, Iterable[np.ndarray]]]) -> str:

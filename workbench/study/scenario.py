@@ -426,18 +426,6 @@ def initial_tasks(model: QueryModel, slots: int, memory_mb: float) -> dict[str, 
     return dict(bids2(rates, dict.fromkeys(rates, 1.0), slots).tasks)
 
 
-def replay_policies(
-    query: str,
-    trace: RateTrace,
-    *,
-    slots: int,
-    policies: Sequence[str] = tuple(scaling.POLICIES),
-    restart_s: float = 10.0,
-) -> scaling.Replayed:
-    """Replay `trace` on the simulated `query`, in slots of 2,048 MB, under each of `policies`; see `replay_start`."""
-    return scaling.replay_start(simulated_start(query, slots, 2048.0), trace, policies, restart_s=restart_s)
-
-
 def replay_restarts(
     query: str,
     trace: RateTrace,
@@ -446,5 +434,6 @@ def replay_restarts(
     policies: Sequence[str] = tuple(scaling.POLICIES),
     restarts_s: Sequence[float] = RESTARTS_S,
 ) -> dict[float, scaling.Replayed]:
-    """Replay `trace` as `replay_policies` does, once for each restart time, seconds."""
-    return {one: replay_policies(query, trace, slots=slots, policies=policies, restart_s=one) for one in restarts_s}
+    """Replay `trace` on the simulated `query`, in slots of 2,048 MB, once for each restart time, seconds."""
+    start = simulated_start(query, slots, 2048.0)
+    return {one: scaling.replay_start(start, trace, policies, restart_s=one) for one in restarts_s}

@@ -451,15 +451,12 @@ def study_from(data: Mapping[str, Any], what: str = "The study") -> Study:
     _check_keys(what, data, names)
     try:
         data = _with_rates(data)
-    except WorkbenchError as error:
-        raise WorkbenchError(f"{what}: {error}") from error
-    for name, example in _EXAMPLES.items():
-        if name not in data:
-            raise WorkbenchError(f"{what} lacks {name!r}; add it. For example: {example}")
-    try:
-        return Study(**data)
+        lacking = next((name for name in _EXAMPLES if name not in data), None)
+        if lacking is None:
+            return Study(**data)
     except WorkbenchError as error:
         raise WorkbenchError(f"{what}: {error.message}", settings=error.settings) from error
+    raise WorkbenchError(f"{what} lacks {lacking!r}; add it. For example: {_EXAMPLES[lacking]}")
 
 
 def _with_rates(data: Mapping[str, Any]) -> Mapping[str, Any]:

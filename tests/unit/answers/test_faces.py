@@ -3,6 +3,7 @@
 import io
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import faces
 import pytest
@@ -26,7 +27,7 @@ from workbench.placement import compare, place, read_placement_input
 from workbench.records import Refusal
 from workbench.scaling.elastic import ElasticCluster
 from workbench.simulation import KeyTrace, RateTrace
-from workbench.study import Planned, Study, observe, replay_paradigms, replay_policies
+from workbench.study import Planned, Study, observe, replay_paradigms, replay_start, simulated_start
 
 DATA = Path(__file__).parents[3] / "data"
 GIVEN = read_placement_input(DATA / "placement.yaml")
@@ -56,7 +57,7 @@ DAY, STEADY, KEYS = RateTrace.steps([(600, 2e5)]), RateTrace.constant(5000.0, 20
 ANSWERS = {
     "made": lambda: MADE,
     "measured": lambda: of_a_measurement(replace(example_measurement(), unbounded_state=True)),
-    "replayed": lambda: of_a_replay(replay_policies("q11", DAY, slots=12, policies=("static", "ds2")), {}),
+    "replayed": lambda: of_a_replay(replay_start(simulated_start("q11", 12, 2048.0), DAY, ("static", "ds2")), {}),
     "keyed": lambda: of_a_replay(replay_paradigms(STEADY, KEYS, cluster=ElasticCluster(nodes=2, node_cores=4)), {}),
     "placed": lambda: of_a_placement(place(GIVEN, timeout_s=20), GIVEN, of_a_report()),
     "compared": lambda: methods_compared(GIVEN, compare(GIVEN, draws=2, timeout_s=20), of_a_report()),
@@ -72,7 +73,8 @@ def answer(request):
 
 def printed(answer, columns):
     console = Console(file=io.StringIO(), width=columns, markup=False, highlight=False, emoji=False)
-    look.show(console, answer)
+    with patch.object(look, "console", return_value=console):
+        look.show(answer)
     return " ".join(console.file.getvalue().split())
 
 

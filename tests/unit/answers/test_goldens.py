@@ -22,7 +22,7 @@ from workbench.cli.console import NOT_SUSTAINED
 from workbench.placement import read_placement_input
 from workbench.scaling.elastic import ElasticCluster
 from workbench.simulation import KeyTrace, RateTrace
-from workbench.study import observe, read_planned, replay_paradigms, replay_policies, study_placement
+from workbench.study import observe, read_planned, replay_paradigms, replay_start, simulated_start, study_placement
 from workbench.study.planned import plan_targets
 
 DATA = Path(__file__).parents[3] / "data"
@@ -88,7 +88,7 @@ def test_a_replay(replayed, capsys, monkeypatch, snapshot):
 
 def test_the_page_of_a_replay(snapshot):
     load = RateTrace.steps([(1200, 200_000), (1800, 900_000)])
-    found = replay_policies("q11", load, slots=12, policies=("static", "ds2", "justin"))
+    found = replay_start(simulated_start("q11", 12, 2048.0), load, ("static", "ds2", "justin"))
     assert faces.page(page.cards(of_a_replay.answer(found, {"query": "q11", "rates": "day.csv"}))) == snapshot
 
 

@@ -21,11 +21,6 @@ from workbench.study import read_planned, write_planned
 from workbench.testbed.spark import Finding
 
 
-def run(capsys, *arguments):
-    code = cli.main(arguments)
-    return code, capsys.readouterr()
-
-
 @pytest.mark.parametrize(
     ("modules", "left_out"),
     [
@@ -57,11 +52,10 @@ def test_nothing_is_imported_that_most_commands_do_not_need(modules, left_out):
         (("report", "/nowhere.json", "x.html"), "nowhere.json"),
     ],
 )
-def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, monkeypatch, tmp_path, arguments, message):
-    monkeypatch.chdir(tmp_path)
+def test_bad_input_is_one_clear_line_and_exit_code_2(run, monkeypatch, arguments, message):
     monkeypatch.setattr(measuring, "measure", None)  # nothing may be deployed
     monkeypatch.setattr(measuring, "verify", None)
-    code, output = run(capsys, *arguments)
+    code, output = run(*arguments)
     assert code == BAD_INPUT
     assert message in output.err
     assert output.err.startswith("workbench: ")
@@ -80,8 +74,8 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, monkeypatch, tmp_pa
         (("--schedule", "streambed", "--tolerance", "0.1"), 0.1, None),
     ],
 )
-def test_a_measurement_ends_in_time_and_streambeds_schedules_at_one_percent(  # noqa: PLR0917 - fixtures
-    capsys, monkeypatch, tmp_path, options, tolerance, most_s
+def test_a_measurement_ends_in_time_and_streambeds_schedules_at_one_percent(
+    run, monkeypatch, options, tolerance, most_s
 ):
     asked = []
 
@@ -89,15 +83,13 @@ def test_a_measurement_ends_in_time_and_streambeds_schedules_at_one_percent(  # 
         asked.append((estimator.tolerance, estimator.most_s))
         raise WorkbenchError("Enough.")
 
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(measuring, "measure", measure)
-    run(capsys, "measure", "nexmark:q1", *options)
+    run("measure", "nexmark:q1", *options)
     assert asked == [(tolerance, most_s)]
 
 
 @pytest.mark.parametrize("grows", [False, True])
-def test_a_rate_at_a_growing_state_is_told_from_a_maximum(capfd, monkeypatch, tmp_path, grows):
-    monkeypatch.chdir(tmp_path)
+def test_a_rate_at_a_growing_state_is_told_from_a_maximum(capfd, monkeypatch, grows):
     found = replace(example_measurement(), unbounded_state=grows)
 
     def measure(*_, **__):
@@ -105,13 +97,15 @@ def test_a_rate_at_a_growing_state_is_told_from_a_maximum(capfd, monkeypatch, tm
         return found
 
     monkeypatch.setattr(measuring, "measure", measure)
-    _, said = run(capfd, "measure", "nexmark:q3")
+    cli.main(("measure", "nexmark:q3"))
+    said = capfd.readouterr()
     assert ("The state grows with every record" in said.out) == grows
     assert re.fullmatch(r"\[ +0 s\] run 1/1 · .* records/s .*\n", said.err)
-    assert json.loads(run(capfd, "measure", "nexmark:q3", "--json")[1].out)["unbounded_state"] == grows
+    cli.main(("measure", "nexmark:q3", "--json"))
+    assert json.loads(capfd.readouterr().out)["unbounded_state"] == grows
 
 
-def test_the_doctor_says_what_to_fix(capsys, monkeypatch):
+def test_the_doctor_says_what_to_fix(prints, monkeypatch):
     findings = (
         Finding("Java", "none", fit=False, fix="install it"),
         Finding("browser", "none", fit=False, fix="install one", needed=False),
@@ -119,20 +113,16 @@ def test_the_doctor_says_what_to_fix(capsys, monkeypatch):
     )
     monkeypatch.setattr(checking, "examine", lambda _: findings)
     monkeypatch.setattr(checking, "examine_speed", lambda: Finding("speed", "as fast", fit=True))
-    code, output = run(capsys, "doctor")
-    assert code == BAD_INPUT
-    assert output.out.endswith("clean: remove what is left (not needed to measure): rm -r x\n")
-    marks = re.findall(r"^(MISSING|note) +(\w+)", output.out, re.MULTILINE)
+    output = prints("doctor", code=BAD_INPUT)
+    assert output.endswith("clean: remove what is left (not needed to measure): rm -r x\n")
+    marks = re.findall(r"^(MISSING|note) +(\w+)", output, re.MULTILINE)
     assert marks == [("MISSING", "Java"), ("note", "browser"), ("note", "clean")]
-    code, output = run(capsys, "doctor", "--json")
-    assert json.loads(output.out)[0]["fix"] == "install it"
+    assert json.loads(prints("doctor", "--json", code=BAD_INPUT))[0]["fix"] == "install it"
 
 
-def test_this_machine_is_fit(capsys, monkeypatch):
+def test_this_machine_is_fit(prints, monkeypatch):
     monkeypatch.setattr("workbench.doctor.measure_speed", lambda _: CoreSpeed(0.5e-3, 0.57e-3))
-    code, output = run(capsys, "doctor")
-    assert code == DONE, output.out
-    assert re.search(r"speed +0\.50 times as fast as those of the reference machine", output.out)
+    assert re.search(r"speed +0\.50 times as fast as those of the reference machine", prints("doctor"))
 
 
 def test_the_doctor_says_what_it_does_while_it_does_it(capfd, monkeypatch):
@@ -140,7 +130,7 @@ def test_the_doctor_says_what_it_does_while_it_does_it(capfd, monkeypatch):
     monkeypatch.setattr("workbench.doctor._java", lambda: seen.append(capfd.readouterr().err) or java)
     monkeypatch.setattr("workbench.doctor.measure_speed", lambda _: seen.append(capfd.readouterr().err) or None)
     monkeypatch.setattr("workbench.doctor.relative_speed", lambda *_: None)
-    run(capfd, "doctor", "--json")
+    cli.main(("doctor", "--json"))
     assert seen[0].endswith("s] looking at Java, by starting it\n")
     assert seen[1].endswith("s] timing the cores, for three seconds\n")
 
@@ -172,32 +162,29 @@ IN_THE_JOURNAL, IN_ITS_HISTORY = (
         (reporting.report, "render", ("report", "scaling", "out.html"), ""),
     ],
 )
-def test_an_interrupted_command_says_what_is_kept(capsys, monkeypatch, tmp_path, module, function, arguments, kept):  # noqa: PLR0917
+def test_an_interrupted_command_says_what_is_kept(run, monkeypatch, module, function, arguments, kept):  # noqa: PLR0917
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(module, function, interrupt)
-    code, output = run(capsys, *arguments)
+    code, output = run(*arguments)
     assert (code, output.err) == (INTERRUPTED, f"workbench: {arguments[0]} was interrupted{kept}.\n")
 
 
 @pytest.mark.parametrize("date", ["2026-02-30", "2026-13-01"])
-def test_a_date_that_there_is_not_is_no_defect(tmp_path, capsys, date):
+def test_a_date_that_there_is_not_is_no_defect(tmp_path, refuses, date):
     (tmp_path / "p.yaml").write_text(f"study: {date}\n")
     report = ["report", "capacity", str(tmp_path / "r.html")]
-    assert cli.main([*report, "-f", str(tmp_path / "p.yaml")]) == BAD_INPUT
-    assert "cannot be read" in capsys.readouterr().err
-    assert cli.main([*report, "-p", "most_runs", date]) == BAD_INPUT
-    assert "Traceback" not in capsys.readouterr().err
+    assert "cannot be read" in refuses(*report, "-f", str(tmp_path / "p.yaml"))
+    assert "Traceback" not in refuses(*report, "-p", "most_runs", date)
 
 
-def test_a_plan_s_executors_are_not_verified_in_another_size(tmp_path, capsys):
+def test_a_plan_s_executors_are_not_verified_in_another_size(tmp_path, run):
     found = read_planned(Path(__file__).parents[2] / "stored" / "plan-spark.json")
     on = replace(found.study, master="yarn", checkpoint="hdfs://n/c", executor_slots=2, slots=(2, 4), slot_cpus=1.0)
     plans = tuple(replace(one, executor_slots=2, budget=Budget(2, SlotProfile(1.0, 2048), 2.0)) for one in found.plans)
     write_planned(replace(found, study=on, plans=plans), tmp_path / "plan.json")
-    code, told = run(capsys, "verify", str(tmp_path / "plan.json"), "--executor-slots", "1")
+    code, told = run("verify", str(tmp_path / "plan.json"), "--executor-slots", "1")
     said = " ".join(told.err.split())
     assert code == BAD_INPUT
     assert "--executor-slots is 1, but" in said

@@ -28,7 +28,7 @@ def printed(table, columns):
 
 
 def test_no_word_is_broken_that_has_room_and_what_is_too_wide_is_stacked():
-    table = look.table(*PLANS)
+    table = look.Columns(*PLANS)
     table.add_row(*PLAN)
     words = printed(table, 80).split()
     for whole in ("records/s", "verdict", "c6i.4xlarge", "rely", "3,670", "121,618"):
@@ -40,7 +40,7 @@ def test_no_word_is_broken_that_has_room_and_what_is_too_wide_is_stacked():
 
 
 def test_spare_columns_go_first_and_are_named():
-    table = look.table("method", ">cpu\ncost", ">rate", spare=["cpu\ncost"])
+    table = look.Columns("method", ">cpu\ncost", ">rate", spare=[1])
     table.add_row("flink-default", "0.839", "10.6 k")
     assert "0.839" in printed(table, 60)
     narrow = printed(table, 24)
@@ -49,7 +49,7 @@ def test_spare_columns_go_first_and_are_named():
 
 
 def test_a_word_that_no_terminal_has_room_for_is_folded():
-    table = look.table("what", "seen")
+    table = look.Columns("what", "seen")
     table.add_row("log", "a/" * 60)
     text = printed(table, 60)
     assert text.count("a/") == 60
@@ -57,7 +57,7 @@ def test_a_word_that_no_terminal_has_room_for_is_folded():
 
 
 def test_a_number_stays_with_its_unit():
-    table = look.table(*PLANS)
+    table = look.Columns(*PLANS)
     table.add_row("2 M records/s", *PLAN[1:])
     table.add_row("250 records/s", *PLAN[1:])
     for columns in (72, 80, 100):
@@ -79,13 +79,15 @@ COMMANDS = [PLAN_AGAIN, RUN, "  workbench report scaling scaling.html"]
 @pytest.mark.parametrize(
     ("advised", "commands"), [(REMEDY, COMMANDS[:1]), (replace(REMEDY, otherwise=OTHERWISE), COMMANDS)]
 )
-def test_a_command_is_never_broken_on_a_terminal_and_in_a_file_the_sentence_is_one_line(advised, commands):
-    terminal = Console(file=io.StringIO(), width=40, force_terminal=True, color_system=None)
-    look.advice(terminal, REASON, advised)
+def test_a_command_is_never_broken_on_a_terminal_and_in_a_file_the_sentence_is_one_line(monkeypatch, advised, commands):
+    options = {"width": 40, "color_system": None}
+    terminal, file = (Console(file=io.StringIO(), force_terminal=one, **options) for one in (True, None))
+    monkeypatch.setattr(look, "console", lambda: terminal)
+    look.advice(REASON, advised)
     *said, last = terminal.file.getvalue().splitlines()[: -len(commands) + 1 or None]
     assert last == commands[0]
     assert said[-1].endswith("then run:")
     assert terminal.file.getvalue().splitlines()[-len(commands) :] == commands
-    file = Console(file=io.StringIO(), width=40)
-    look.advice(file, REASON, advised)
+    monkeypatch.setattr(look, "console", lambda: file)
+    look.advice(REASON, advised)
     assert file.file.getvalue() == f"{REASON} {advised}\n"

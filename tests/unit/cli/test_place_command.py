@@ -12,10 +12,10 @@ import pytest
 from example_measurement import example_measurement
 from placement_file import PROBLEM, written
 
-from workbench import cli
 from workbench.placement import METHODS, SEARCHED, place, read_placement_input
 from workbench.study import study_placement
 
+COMMAND = ["place"]
 CALM = PROBLEM | {
     "operators": {
         "A": {"tasks": 2, "cpu": 0.4, "net": 10},
@@ -23,11 +23,6 @@ CALM = PROBLEM | {
         "C": {"tasks": 1, "cpu": 0.1},
     }
 }
-
-
-def run(capsys, *arguments):
-    code = cli.main(["place", *map(str, arguments)])
-    return code, capsys.readouterr()
 
 
 @pytest.fixture
@@ -45,30 +40,30 @@ def interruptible():
 
 @pytest.mark.parametrize("method", SEARCHED)
 @pytest.mark.usefixtures("interruptible")
-def test_ctrl_c_ends_a_search_with_the_best_so_far(problem, capsys, monkeypatch, method):
+def test_ctrl_c_ends_a_search_with_the_best_so_far(problem, run, monkeypatch, method):
     def interrupted(*arguments, **options):
         signal.raise_signal(signal.SIGINT)
         return place(*arguments, **options)
 
     monkeypatch.setattr("workbench.cli.placing.place", interrupted)
-    code, shown = run(capsys, problem, "--method", method, "--json")
+    code, shown = run(problem, "--method", method, "--json")
     assert (code, shown.err) == (0, "")
     assert json.loads(shown.out)["method"] == method
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_a_second_ctrl_c_ends_the_command(problem, capsys, monkeypatch):
+def test_a_second_ctrl_c_ends_the_command(problem, run, monkeypatch):
     def interrupted(*_, **__):
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr("workbench.cli.placing.place", interrupted)
-    assert run(capsys, problem, "--method", "optimal")[0] == 130
+    assert run(problem, "--method", "optimal")[0] == 130
 
 
-def test_the_plan_is_shown_and_exported(capsys, problem, tmp_path):
-    assert run(capsys, problem, "--flink", tmp_path / "plan.csv")[0] == 0
+def test_the_plan_is_shown_and_exported(run, problem, tmp_path):
+    assert run(problem, "--flink", tmp_path / "plan.csv")[0] == 0
     with (tmp_path / "plan.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(row["operator"], row["subtask"]) for row in rows] == [
@@ -77,12 +72,10 @@ def test_the_plan_is_shown_and_exported(capsys, problem, tmp_path):
     assert {row["worker"] for row in rows} == {"0", "1"}
 
 
-def test_the_comparison_has_every_method_and_exports_the_plan_of_the_one_named(capsys, problem):
+def test_the_comparison_has_every_method_and_exports_the_plan_of_the_one_named(prints, problem):
     target = problem.parent / "plan.csv"
     named = ("--method", "round-robin", "--flink", target)
-    code, output = run(capsys, problem, "--compare", "--draws", 5, "--json", *named)
-    assert code == 0
-    rows = json.loads(output.out)
+    rows = json.loads(prints(problem, "--compare", "--draws", 5, "--json", *named))
     assert sorted(row["method"] for row in rows) == sorted(METHODS)
     assert rows[0]["method"] == "optimal"  # the best
     dealt = place(read_placement_input(problem), "round-robin")
@@ -90,46 +83,40 @@ def test_the_comparison_has_every_method_and_exports_the_plan_of_the_one_named(c
     assert target.read_text(encoding="utf-8").splitlines() == ["operator,subtask,worker", *subtasks]
 
 
-def test_shapes_are_ranked_and_one_is_chosen(capsys, problem):
-    code, output = run(capsys, problem, "--shapes", "2x3,3x2,6x1,1x6", "--draws", 40)
-    assert code == 0
-    assert output.out.startswith("On 1 x 6 slots nine of ten random placements sustain")
-    code, output = run(capsys, problem, "--shapes", "6x1,2x3", "--json")
-    assert [(row["workers"], row["best_is_proven"]) for row in json.loads(output.out)] == [(2, True), (6, True)]
+def test_shapes_are_ranked_and_one_is_chosen(prints, problem):
+    output = prints(problem, "--shapes", "2x3,3x2,6x1,1x6", "--draws", 40)
+    assert output.startswith("On 1 x 6 slots nine of ten random placements sustain")
+    output = prints(problem, "--shapes", "6x1,2x3", "--json")
+    assert [(row["workers"], row["best_is_proven"]) for row in json.loads(output)] == [(2, True), (6, True)]
 
 
-def test_shapes_of_a_file_without_workers(capsys, tmp_path):
+def test_shapes_of_a_file_without_workers(prints, refuses, tmp_path):
     measurement = tmp_path / "measurement.json"
     example_measurement().to_json(measurement)
-    shown = [run(capsys, measurement, "--shapes", shapes) for shapes in ("2x8,16x1", "16x1,2x8")]
-    assert [code for code, _ in shown] == [0, 0]
-    assert shown[0][1].out == shown[1][1].out
-    code, output = run(capsys, measurement, "--shapes", "2x8,16x1", "--cpus", 4)
-    assert (code, "give their number and slots" in output.err) == (2, True)
-    assert run(capsys, measurement, "--shapes", "2x8,16x1", "--cpus", 4, "--slots", 8)[0] == 0
+    first, second = (prints(measurement, "--shapes", shapes) for shapes in ("2x8,16x1", "16x1,2x8"))
+    assert first == second
+    assert "give their number and slots" in refuses(measurement, "--shapes", "2x8,16x1", "--cpus", 4)
+    assert prints(measurement, "--shapes", "2x8,16x1", "--cpus", 4, "--slots", 8)
     bare = {key: value for key, value in CALM.items() if key not in {"workers", "slots"}}
-    assert run(capsys, written(tmp_path, bare), "--shapes", "2x3", "--slots", 3)[0] == 0
+    assert prints(written(tmp_path, bare), "--shapes", "2x3", "--slots", 3)
 
 
-def test_capacities_and_files_can_be_added(capsys, problem, tmp_path):
+def test_capacities_and_files_can_be_added(prints, problem, tmp_path):
     other = written(tmp_path, CALM, "other.json")
-    code, output = run(capsys, problem, other, "--workers", 4, "--cpus", 1, "--json")
-    document = json.loads(output.out)
-    assert code == 0
+    document = json.loads(prints(problem, other, "--workers", 4, "--cpus", 1, "--json"))
     assert list(document["counts"]) == [f"{query}.{name}" for query in ("query", "query-2") for name in "ABC"]
     assert document["rate"] == pytest.approx(100 / 1.4)
 
 
-def test_queries_of_one_name_are_all_placed(capsys, tmp_path):
+def test_queries_of_one_name_are_all_placed(prints, tmp_path):
     query = {key: CALM[key] for key in ("operators", "edges")}
     cluster = {"workers": 6, "slots": 3}
     first = written(tmp_path, cluster | {"queries": {"q": query, "q-2": query}}, "q1.json")
     second = written(tmp_path, cluster | {"queries": {"q": query}}, "q2.json")
-    code, output = run(capsys, first, second, "--json")
-    assert code == 0
-    assert list(json.loads(output.out)["counts"]) == [f"{name}.{o}" for name in ("q", "q-2", "q-3") for o in "ABC"]
-    code, output = run(capsys, second, first, "--json")
-    assert list(json.loads(output.out)["counts"]) == [f"{name}.{o}" for name in ("q", "q-3", "q-2") for o in "ABC"]
+    output = prints(first, second, "--json")
+    assert list(json.loads(output)["counts"]) == [f"{name}.{o}" for name in ("q", "q-2", "q-3") for o in "ABC"]
+    output = prints(second, first, "--json")
+    assert list(json.loads(output)["counts"]) == [f"{name}.{o}" for name in ("q", "q-3", "q-2") for o in "ABC"]
 
 
 @pytest.mark.parametrize(
@@ -151,8 +138,8 @@ def test_queries_of_one_name_are_all_placed(capsys, tmp_path):
         (("--calibrate", "--cpus", 4), "leave out calibrating or the capacities (--calibrate, --cpus).\n"),
     ],
 )
-def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, problem, arguments, message):
-    refused(capsys, problem, *arguments, message=message)
+def test_bad_input_is_one_clear_line_and_exit_code_2(run, problem, arguments, message):
+    refused(run, problem, *arguments, message=message)
 
 
 @pytest.mark.parametrize(
@@ -164,52 +151,51 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, problem, arguments,
         (("edges",), {"operators": {"B": {"tasks": 3, "shares": "2, 1"}}}, (), "shares of operator 'B' is '2, 1'"),
     ],
 )
-def test_a_problem_that_lacks_something_is_refused(capsys, tmp_path, left_out, changes, arguments, message):  # noqa: PLR0917
+def test_a_problem_that_lacks_something_is_refused(run, tmp_path, left_out, changes, arguments, message):  # noqa: PLR0917
     document = {key: value for key, value in CALM.items() if key not in left_out} | changes
-    refused(capsys, written(tmp_path, document), *arguments, message=message)
+    refused(run, written(tmp_path, document), *arguments, message=message)
 
 
-def refused(capsys, *arguments, message):
-    code, output = run(capsys, *arguments)
+def refused(run, *arguments, message):
+    code, output = run(*arguments)
     assert (code, output.out) == (2, "")
     assert message in output.err
     assert output.err.startswith("workbench: ")
     assert output.err.count("\n") == 1
 
 
-def test_thresholds_have_no_effect_on_a_plan_whose_placements_are_alike(capsys):
+def test_thresholds_have_no_effect_on_a_plan_whose_placements_are_alike(run):
     plan = Path(__file__).parents[2] / "stored" / "plan-spark.json"
-    refused(capsys, plan, "--thresholds", "1,1,1", message="--thresholds would have no effect on the method optimal")
+    refused(run, plan, "--thresholds", "1,1,1", message="--thresholds would have no effect on the method optimal")
 
 
-def test_a_forward_edge_that_cannot_be_is_one_note(capsys, tmp_path):
+def test_a_forward_edge_that_cannot_be_is_one_note(run, tmp_path):
     document = CALM | {"edges": [["A", "B", "forward"], ["B", "C"]]}
-    code, output = run(capsys, written(tmp_path, document), "--compare", "--draws", 2)
+    code, output = run(written(tmp_path, document), "--compare", "--draws", 2)
     assert code == 0
     assert output.err.count("\n") == output.err.count("workbench: note: ")
     assert output.err.count("Edge A -> B is forward, but 2 tasks cannot feed 3") == 1
 
 
-def test_a_plan_that_cannot_be_written_is_told(capsys, problem, tmp_path):
+def test_a_plan_that_cannot_be_written_is_told(run, problem, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        assert run(capsys, problem, "--method", "round-robin", "--flink", pipe)[0] == 0
+        assert run(problem, "--method", "round-robin", "--flink", pipe)[0] == 0
         assert os.read(reader, 10_000).startswith(b"operator,subtask,worker\nA,0,0\n")
     finally:
         os.close(reader)
     assert pipe.is_fifo()
     for target in ("/dev/full", tmp_path / ("x" * 300), tmp_path / "nul\0", ""):
-        code, output = run(capsys, problem, "--method", "round-robin", "--flink", target)
+        code, output = run(problem, "--method", "round-robin", "--flink", target)
         assert (code, output.err.count("\n")) == (2, 1), output.err
 
 
-def test_terminal_json_page_and_notebook_name_the_same_plan_of_the_shipped_file(capsys):
+def test_terminal_json_page_and_notebook_name_the_same_plan_of_the_shipped_file(prints):
     shipped = Path(__file__).parents[3] / "data" / "placement.yaml"
-    _, alone = run(capsys, shipped, "--json")
-    _, compared = run(capsys, shipped, "--compare", "--draws", 3, "--json")
-    placed, first = json.loads(alone.out), json.loads(compared.out)[0]
+    alone = prints(shipped, "--json")
+    placed, first = json.loads(alone), json.loads(prints(shipped, "--compare", "--draws", 3, "--json"))[0]
     study = study_placement(read_placement_input(shipped), samples=3)  # what the page and notebook 03 show
     assert placed["method"] == first["method"] == study.shown.method == "optimal"
     counts = {name: row.tolist() for name, row in zip(study.given.problem.operators, study.shown.counts, strict=True)}
@@ -226,35 +212,29 @@ def test_terminal_json_page_and_notebook_name_the_same_plan_of_the_shipped_file(
         ({"worker": {"cpus": 2}}, ("--net", 50), "their net differs (problem.json: 50, other.json: inf)"),
     ],
 )
-def test_files_that_differ_are_not_placed_together_unless_told(capsys, tmp_path, changes, fix, message):
+def test_files_that_differ_are_not_placed_together_unless_told(run, tmp_path, changes, fix, message):
     files = [written(tmp_path, CALM | {"workers": 4}), written(tmp_path, CALM | {"workers": 4} | changes, "other.json")]
-    code, output = run(capsys, *files)
+    code, output = run(*files)
     assert (code, output.out) == (2, "")
     assert message in output.err.replace(f"{tmp_path}/", "")
-    assert run(capsys, *files, "--method", "round-robin", *fix)[0] == 0
+    assert run(*files, "--method", "round-robin", *fix)[0] == 0
 
 
-def test_calibrated_workers_just_carry_the_rate(capsys, problem):
-    code, output = run(capsys, problem, "--calibrate", "--json")
-    assert code == 0
-    assert json.loads(output.out)["rate"] == pytest.approx(read_placement_input(problem).rate, rel=0.02)
+def test_calibrated_workers_just_carry_the_rate(prints, problem):
+    output = prints(problem, "--calibrate", "--json")
+    assert json.loads(output)["rate"] == pytest.approx(read_placement_input(problem).rate, rel=0.02)
 
 
-def test_unequal_tasks_are_placed_in_groups(capsys, tmp_path):
+def test_unequal_tasks_are_placed_in_groups(prints, tmp_path):
     skewed = json.loads(json.dumps(CALM))
     skewed["operators"]["B"]["shares"] = [2, 1, 1]
-    code, output = run(capsys, written(tmp_path, skewed), "--method", "optimal")
-    assert code == 0
-    assert re.findall(r"^(\S+) +[\d.]+ +[\d.]+$", output.out, re.MULTILINE) == ["A", "B/1", "B/2", "C"]
+    output = prints(written(tmp_path, skewed), "--method", "optimal")
+    assert re.findall(r"^(\S+) +[\d.]+ +[\d.]+$", output, re.MULTILINE) == ["A", "B/1", "B/2", "C"]
 
 
-def test_the_command_that_is_advised_adds_a_worker(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_command_that_is_advised_adds_a_worker(prints, tmp_path):
     path = written(tmp_path, CALM | {"speeds": [1, 1]}, "a problem.json")
-    _, output = run(capsys, path, "--cpus", 0.4, "--method", "caps")
-    (advised,) = re.findall(r"Run: workbench (place .+)\n", output.out)
-    assert cli.main(shlex.split(advised)) == 0
-    (advised,) = re.findall(r"Run: workbench (place .+)\n", capsys.readouterr().out)
+    (advised,) = re.findall(r"Run: workbench (place .+)\n", prints(path, "--cpus", 0.4, "--method", "caps"))
+    (advised,) = re.findall(r"Run: workbench (place .+)\n", prints(*shlex.split(advised)[1:]))
     assert advised == "place 'a problem.json' --workers 3 --slots 3 --speeds 1,1,1 --cpus 0.4"
-    assert cli.main(shlex.split(advised)) == 0
-    assert re.search(r"operator +w0 +w1 +w2\n", capsys.readouterr().out)
+    assert re.search(r"operator +w0 +w1 +w2\n", prints(*shlex.split(advised)[1:]))

@@ -2,6 +2,7 @@
 
 import threading
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 from example_measurement import example_measurement
@@ -67,9 +68,12 @@ class Timer:
 class Pipe:
     """What is written to a pipe, at the time that a test sets."""
 
-    def __init__(self, **options):
+    def __init__(self, patch, **options):
         self.now, self.written, self.timers = 0.0, [], []
-        self.lines = Lines(self.written.append, clock=lambda: self.now, timer=partial(Timer, self), **options)
+        threads = SimpleNamespace(Timer=partial(Timer, self), RLock=threading.RLock)
+        patch.setattr("workbench.cli.progress.threading", threads)
+        patch.setattr("workbench.cli.progress.time", SimpleNamespace(monotonic=lambda: self.now))
+        self.lines = Lines(self.written.append, **options)
         self.progress = Progress(self.lines.show, self.lines.keep, self.lines.keep, (2, 2))
 
     def wait_until(self, second):
@@ -81,8 +85,8 @@ class Pipe:
         self.now = second
 
 
-def test_a_pipe_gets_a_line_per_run_and_no_minutes_of_silence():
-    pipe, run = Pipe(), example_measurement()
+def test_a_pipe_gets_a_line_per_run_and_no_minutes_of_silence(monkeypatch):
+    pipe, run = Pipe(monkeypatch), example_measurement()
     for second in range(0, 150, 10):
         pipe.now = float(second)
         pipe.progress(f"probe {second}")
@@ -91,7 +95,7 @@ def test_a_pipe_gets_a_line_per_run_and_no_minutes_of_silence():
     assert [line[:18] for line in pipe.written] == begins
     pipe.progress("the next")
     assert len(pipe.written) == 4
-    simulated = Pipe(timed=False)
+    simulated = Pipe(monkeypatch, timed=False)
     simulated.progress("simulated: 2 slots")
     assert simulated.written == ["simulated: 2 slots"]
 
@@ -107,8 +111,8 @@ LATEST = "[   60 s] waiting for executors: 1 of 2"
         (lambda pipe: pipe.lines.close(), []),
     ],
 )
-def test_the_latest_of_what_goes_on_is_written_unless_something_else_is(then, written):
-    pipe = Pipe()
+def test_the_latest_of_what_goes_on_is_written_unless_something_else_is(monkeypatch, then, written):
+    pipe = Pipe(monkeypatch)
     pipe.progress("starting Spark")
     for pipe.now, text in ((9.0, "waiting for executors: 0 of 2"), (12.0, "waiting for executors: 1 of 2")):
         pipe.progress(text)
@@ -137,16 +141,16 @@ def test_no_timer_is_left_at_the_end(tmp_path, monkeypatch):
     assert (tmp_path / "log").read_text().count("\n") == 1
 
 
-def test_failures_and_runs_that_are_recorded_count_too():
-    pipe = Pipe()
+def test_failures_and_runs_that_are_recorded_count_too(monkeypatch):
+    pipe = Pipe(monkeypatch)
     pipe.progress.show_event(Reused("key", example_measurement()))
     pipe.progress.show_event(Failed(failed_run(example_measurement(), "It was lost.")))
     assert pipe.written[0].startswith("[    0 s] run 2/2 · ")
     assert pipe.written[0].endswith(" failed: It was lost.")
 
 
-def test_answers_stay_in_sight_and_questions_pass():
-    pipe = Pipe()
+def test_answers_stay_in_sight_and_questions_pass(monkeypatch):
+    pipe = Pipe(monkeypatch)
     study = Study("checkout", (1e6, 1e9), (2, 8), (512,), testbed="recorded", table="t.csv")
     known = SoFar(study, (example_measurement(),), ())
     space = study.space

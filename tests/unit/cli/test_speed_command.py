@@ -10,7 +10,7 @@ from rich.console import Console
 
 from workbench import cli
 from workbench.cli import look, speed
-from workbench.cli.console import BAD_INPUT, DONE
+from workbench.cli.console import DONE
 from workbench.speed import CoreSpeed
 
 ANSWER = """\
@@ -41,22 +41,19 @@ def test_a_terminal_of_80_columns(asked, monkeypatch):
     assert asked == [20.0]
 
 
-def test_json(asked, capsys):
-    assert cli.main(["speed", "--json", "--seconds", "5"]) == DONE
-    found = json.loads(capsys.readouterr().out)
+def test_json(asked, prints):
+    found = json.loads(prints("speed", "--json", "--seconds", "5"))
     assert asked == [5.0]
     assert [found[name] for name in ("arithmetic_s", "reads_s", "batch_s")] == [0.4e-3, 0.456e-3, None]
     assert [found[name] for name in ("core_speed", "low", "high")] == pytest.approx([0.625, 0.625 / 1.15, 0.625 * 1.15])
 
 
-def test_seconds_that_make_no_sense_and_a_clock_that_stands_still_are_said(asked, monkeypatch, capsys):
+def test_seconds_that_make_no_sense_and_a_clock_that_stands_still_are_said(asked, monkeypatch, refuses):
     for seconds in ("0", "nan", "1e9"):
-        assert cli.main(["speed", "--seconds", seconds]) == BAD_INPUT
-        assert "--seconds is " in capsys.readouterr().err
+        assert "--seconds is " in refuses("speed", "--seconds", seconds)
     assert asked == []
     monkeypatch.setattr(speed, "measure_speed", lambda _: CoreSpeed(0.0, 0.0))
-    assert cli.main(["speed"]) == BAD_INPUT
-    assert "stands still" in capsys.readouterr().err
+    assert "stands still" in refuses("speed")
 
 
 def test_neither_spark_nor_java_is_needed():

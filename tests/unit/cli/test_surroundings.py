@@ -10,6 +10,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from terminal_session import environment
 
 from workbench import bundle
 from workbench.cli import main
@@ -23,8 +24,7 @@ STUDY = "query: nexmark:q1\ntargets: [200000]\nslots: [2, 4]\nmemory_mb: [512]\n
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def folder():
     Path("study.yaml").write_text(STUDY)
     for name in ("day.csv", "placement.yaml"):
         shutil.copy(ROOT / "data" / name, name)
@@ -32,11 +32,9 @@ def folder(tmp_path, monkeypatch):
     Path("j.jsonl").write_text("")
 
 
-def in_shell(line, errors=subprocess.PIPE, **environment):
+def in_shell(line, errors=subprocess.PIPE, **more):
     """Run a line of a shell in which ``$W`` is the command: exit code, standard output, standard error."""
-    command = f"{sys.executable} -m workbench.cli"
-    kept = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "PYTHONIOENCODING"}}
-    given = kept | {"PYTHONPATH": str(ROOT), "W": command, **environment}
+    given = environment(W=f"{sys.executable} -m workbench.cli", **more)
     done = subprocess.run(["sh", "-c", line], env=given, check=False, stdout=subprocess.PIPE, stderr=errors, text=True)
     return done.returncode, done.stdout, done.stderr
 
@@ -117,30 +115,26 @@ def test_letters_that_the_output_cannot_encode_are_escaped():
         (["doctor", "--bundle", "j.jsonl", "--journal", "j.jsonl", "--yes"], "j.jsonl"),
     ],
 )
-def test_a_file_that_the_command_needs_is_not_overwritten(tmp_path, capsys, arguments, twice):
+def test_a_file_that_the_command_needs_is_not_overwritten(tmp_path, refuses, arguments, twice):
     Path("link.jsonl").symlink_to("j.jsonl")
     Path("log").write_text("a log")
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    assert main(arguments) == BAD_INPUT
-    said = capsys.readouterr().err
-    named = twice or arguments[-1]
-    assert f"{named!r} would be overwritten: the command or its study names it twice" in said
+    said = refuses(*arguments)
+    assert f"{twice or arguments[-1]!r} would be overwritten: the command or its study names it twice" in said
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_a_file_that_the_study_names_is_not_overwritten(capsys):
+def test_a_file_that_the_study_names_is_not_overwritten(refuses):
     Path("day.csv").write_text("time_s,rate_per_s\n0,1000\n60,2000\n")
     Path("study.yaml").write_text(f"{STUDY}day: day.csv\n")
-    assert main(["plan", "study.yaml", "--report", "day.csv"]) == BAD_INPUT
-    assert "'day.csv' would be overwritten" in capsys.readouterr().err
+    assert "'day.csv' would be overwritten" in refuses("plan", "study.yaml", "--report", "day.csv")
     assert Path("day.csv").read_text().startswith("time_s")
 
 
-def test_a_name_that_no_plan_can_hold_is_refused_before_anything_runs(capsys):
+def test_a_name_that_no_plan_can_hold_is_refused_before_anything_runs(refuses):
     Path("st\udcff.yaml").write_text(STUDY)
     for arguments in (["st\udcff.yaml", "--journal", "j.jsonl"], ["study.yaml", "--journal", "j\udcff.jsonl"]):
-        assert main(["plan", *arguments]) == BAD_INPUT
-        assert "is not text in UTF-8, so results cannot hold it. Rename it." in capsys.readouterr().err
+        assert "is not text in UTF-8, so results cannot hold it. Rename it." in refuses("plan", *arguments)
     assert Path("j.jsonl").read_text() == ""
     assert not Path("j\udcff.jsonl").exists()
 
@@ -151,21 +145,19 @@ def test_two_answers_may_go_nowhere():
 
 
 @pytest.mark.parametrize("endless", ["/dev/zero", "/dev/full", "pipe"])
-def test_a_journal_that_never_ends_is_refused_and_left_out_of_a_bundle(capsys, monkeypatch, endless):
+def test_a_journal_that_never_ends_is_refused_and_left_out_of_a_bundle(refuses, monkeypatch, endless):
     os.mkfifo("pipe")
     monkeypatch.setattr(bundle, "examine", lambda: ())
     assert [part.name for part in bundle.collect(Path(endless))] == ["versions.json", "doctor.json"]
     for command in (["journal"], ["plan", "study.yaml"], ["plan", "study.yaml", "--dry-run"]):
-        assert main([*command, "--journal", endless]) == BAD_INPUT
-        assert f"The journal {endless} is not a regular file." in capsys.readouterr().err
+        assert f"The journal {endless} is not a regular file." in refuses(*command, "--journal", endless)
 
 
-def test_the_doctor_says_that_there_is_no_place_for_temporary_files(capsys, monkeypatch):
+def test_the_doctor_says_that_there_is_no_place_for_temporary_files(prints, monkeypatch):
     monkeypatch.setattr("workbench.doctor.measure_speed", lambda _: CoreSpeed(0.5e-3, 0.6e-3))
     monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/nowhere"])
-    assert main(["doctor", "--json"]) == BAD_INPUT
-    found = {one["thing"]: one for one in json.loads(capsys.readouterr().out)}
+    found = {one["thing"]: one for one in json.loads(prints("doctor", "--json", code=BAD_INPUT))}
     for thing in ("disk", "Java"):
         assert not found[thing]["fit"]
         assert "No usable temporary directory" in found[thing]["found"]
@@ -195,9 +187,7 @@ def test_progress_for_which_there_is_no_room_ends_nothing(monkeypatch, tmp_path)
         (["journal", "prune", "--before", "2026-13-45"], "'2026-13-45' is not a date; write it like 2026-01-31"),
     ],
 )
-def test_options_that_are_none_are_named_without_secrets(capsys, arguments, message):
-    with pytest.raises(SystemExit):
-        main(arguments)
-    said = capsys.readouterr().err
+def test_options_that_are_none_are_named_without_secrets(refuses, arguments, message):
+    said = refuses(*arguments)
     assert message in said
     assert "hunter2" not in said

@@ -7,6 +7,7 @@ import socket
 import subprocess
 from dataclasses import replace
 from http.client import HTTPConnection
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -14,8 +15,7 @@ from staged_runs import staged_exploration
 from written_logs import BEGUN, TRUE, a_day, events, progress
 
 from workbench.capacity import plan
-from workbench.cli import _parser, main
-from workbench.cli.observing import watch
+from workbench.cli import main
 from workbench.records import EndingRun, Gauge, ScriptFacts, alert_rules, exposition
 from workbench.study import observe
 
@@ -35,7 +35,7 @@ def scraped(address):
     return answer.status, answer.headers["Content-Type"], answer.read().decode()
 
 
-def watched(path, capsys, *steps, more=()):
+def watched(path, capsys, monkeypatch, *steps, more=()):
     """What is served after each step; the watch ends with Ctrl-C."""
     pages, addresses, waiting = [], [], iter(steps)
 
@@ -51,14 +51,14 @@ def watched(path, capsys, *steps, more=()):
             raise KeyboardInterrupt
         step()
 
-    options = _parser(["observe"]).parse_args(["observe", str(path), "--watch", "--port", "0", *more])
-    assert watch(options, sleep) == 0
+    monkeypatch.setattr("workbench.cli.observing.time", SimpleNamespace(sleep=sleep))
+    assert main(["observe", str(path), "--watch", "--port", "0", *more]) == 0
     with pytest.raises(ConnectionError):
         scraped(addresses[0])
     return pages
 
 
-def test_a_growing_log_is_served(tmp_path, capsys):
+def test_a_growing_log_is_served(tmp_path, capsys, monkeypatch):
     path = tmp_path / "app-1"
     lines = [json.dumps(one) + "\n" for one in events(a_day(0.5 * TRUE))]
     half = len(lines) // 2
@@ -66,7 +66,7 @@ def test_a_growing_log_is_served(tmp_path, capsys):
     def writes(text):
         return lambda: path.open("a").write(text) and None
 
-    pages = watched(path, capsys, writes("".join(lines[:half])), writes("".join(lines[half:])))
+    pages = watched(path, capsys, monkeypatch, writes("".join(lines[:half])), writes("".join(lines[half:])))
     assert pages[0] == ""
     assert 0 < len(served(pages[1])) <= len(served(pages[2]))
     for line in pages[2].splitlines():
@@ -84,19 +84,19 @@ def test_a_growing_log_is_served(tmp_path, capsys):
     assert seen[Gauge.LAST_BATCH] == found.running.ended_s
 
 
-def test_a_log_without_its_interval_is_served_as_far_as_it_is_known(tmp_path, capsys):
+def test_a_log_without_its_interval_is_served_as_far_as_it_is_known(tmp_path, capsys, monkeypatch):
     path = tmp_path / "progress"
     path.write_text(
         "".join(json.dumps(progress(n, 100 + n, BEGUN + n**2, batch_s=0.2)["progress"]) + "\n" for n in range(30))
     )
-    (page,) = watched(path, capsys)
+    (page,) = watched(path, capsys, monkeypatch)
     assert Gauge.BATCH_S in served(page)
     assert not {Gauge.INTERVAL_S, Gauge.CAPACITY, Gauge.HEADROOM} & set(served(page))
-    (page,) = watched(path, capsys, more=("--interval", "2"))
+    (page,) = watched(path, capsys, monkeypatch, more=("--interval", "2"))
     assert served(page)[Gauge.INTERVAL_S] == 2.0
 
 
-def test_what_a_watch_does_not_answer_and_a_port_that_is_taken_are_refused(tmp_path, capsys):
+def test_what_a_watch_does_not_answer_and_a_port_that_is_taken_are_refused(tmp_path, refuses):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -106,11 +106,7 @@ def test_what_a_watch_does_not_answer_and_a_port_that_is_taken_are_refused(tmp_p
             (("--port", "70000"), "'70000' is not a port; give 0 to 65535"),
             (("--port", port), f"Port {port} of 127.0.0.1 cannot be served"),
         ):
-            try:
-                code = main(["observe", str(tmp_path / "log"), "--watch", *more])
-            except SystemExit as ended:
-                code = ended.code
-            assert (code, said in capsys.readouterr().err) == (2, True)
+            assert said in refuses("observe", tmp_path / "log", "--watch", *more)
 
 
 def test_a_query_s_name_is_escaped_and_what_is_not_known_left_out():
@@ -189,15 +185,13 @@ def test_each_plan_has_a_group_and_each_kind_its_rules(tmp_path):
         subprocess.run(["promtool", "check", "rules", tmp_path / "rules.yaml"], check=True, capture_output=True)
 
 
-def test_a_plan_s_alerts_are_written_for_prometheus_to_read(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_a_plan_s_alerts_are_written_for_prometheus_to_read(tmp_path, prints):
     table = "memory_mb,slots,rate\n" + "".join(f"1024,{slots},{1000 * slots}\n" for slots in (2, 4, 8))
     (tmp_path / "rates.csv").write_text(table)
     study = {"query": "shops:orders", "testbed": "recorded", "table": "rates.csv", "targets": [5000]}
     study |= {"slots": [2, 4, 8], "memory_mb": [1024]}
     (tmp_path / "study.yaml").write_text(yaml.safe_dump(study))
-    assert main(["plan", "study.yaml", "--alerts", "alerts.yaml"]) == 0
-    assert "alerting rules: alerts.yaml" in capsys.readouterr().out
+    assert "alerting rules: alerts.yaml" in prints("plan", "study.yaml", "--alerts", "alerts.yaml")
     (group,) = yaml.safe_load((tmp_path / "alerts.yaml").read_text())["groups"]
     assert "WorkbenchRateOverCapacity" in [rule["alert"] for rule in group["rules"]]
     assert (tmp_path / "alerts.yaml").stat().st_mode & 0o777 == 0o644

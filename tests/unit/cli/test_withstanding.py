@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from workbench.cli import main
 from workbench.study import read_study
 
 ROOT = Path(__file__).parents[3]
@@ -23,8 +22,7 @@ RECORDED = STUDY.replace("testbed: fluid", "testbed: recorded\ntable: t.csv").re
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def folder():
     Path("day.csv").write_text(DAY)
     Path("study.yaml").write_text(STUDY)
     Path("t.csv").write_text("memory_mb,slots,rate\n512,2,200000\n512,4,390000\n512,8,770000\n")
@@ -36,18 +34,6 @@ def folder(tmp_path, monkeypatch):
 
 def of_a_module(query):
     return STUDY.replace("nexmark:q1", query).replace("testbed: fluid", "dataset: day.csv")
-
-
-def refused(arguments, capsys):
-    """The message of a command that refuses its input, within a few lines."""
-    try:
-        code = main(arguments)
-    except SystemExit as end:  # of argparse
-        code = end.code
-    said = capsys.readouterr()
-    assert (code, said.out) == (2, "")
-    assert len(said.err) < 3_000
-    return said.err
 
 
 JOURNALS = (
@@ -94,10 +80,10 @@ DOCUMENTS = (b"", b"\0", b"\xff", b"[" * 100_000, b'{"estimate": ' + b"[" * 900 
         ),
     ],
 )
-def test_what_is_none_is_refused_within_a_few_lines(written, arguments, message, capsys):
+def test_what_is_none_is_refused_within_a_few_lines(written, arguments, message, refuses):
     for name, content in written.items():
         Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    assert message in refused(arguments, capsys)
+    assert message in refuses(*arguments)
 
 
 @pytest.mark.parametrize(
@@ -109,23 +95,21 @@ def test_what_is_none_is_refused_within_a_few_lines(written, arguments, message,
         (lambda entry: entry["data"]["budget"].update(profile=None), "@ $.profile"),
     ],
 )
-def test_an_event_of_a_journal_that_is_none_is_named_with_its_line(change, message, capsys):
-    assert main(PLAN) == 0
-    capsys.readouterr()
+def test_an_event_of_a_journal_that_is_none_is_named_with_its_line(change, message, prints, refuses):
+    prints(*PLAN)
     lines = [json.loads(line) for line in Path("j.jsonl").read_text().splitlines()]
     place = next(number for number, line in enumerate(lines) if line["kind"] == "deployed")
     change(lines[place])
     kept = [line for line in lines if line["kind"] != "finished"]  # else nothing of the run is read
     Path("j.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept))
-    said = refused(PLAN, capsys)
+    said = refuses(*PLAN)
     assert f"Line {place + 1} of the journal j.jsonl: " in said
     assert message in said
 
 
-def test_what_a_module_of_yours_prints_is_no_result_and_its_folder_is_its_own(capsys):
+def test_what_a_module_of_yours_prints_is_no_result_and_its_folder_is_its_own(prints):
     Path("own.py").write_text("import os\nprint('hello')\nos.chdir('/')\n" + POLICY.format("return None, memory"))
-    assert main([*OWN, "--json", "--output", "steps.csv"]) == 0
-    assert list(json.loads(capsys.readouterr().out)) == ["own:Policy"]
+    assert list(json.loads(prints(*OWN, "--json", "--output", "steps.csv"))) == ["own:Policy"]
     assert Path("steps.csv").exists()
 
 
@@ -134,9 +118,8 @@ def test_as_many_targets_as_allowed_are_read():
     assert len(read_study("study.yaml").targets) == 10_000
 
 
-def test_a_plan_of_recorded_rates_has_nothing_to_place_or_to_replay(capsys):
+def test_a_plan_of_recorded_rates_has_nothing_to_place_or_to_replay(prints, refuses):
     Path("study.yaml").write_text(RECORDED)
-    assert main(["plan", "study.yaml", "--output", "plan.json", "--json"]) == 0
-    capsys.readouterr()
+    prints("plan", "study.yaml", "--output", "plan.json", "--json")
     for arguments in (["place", "plan.json", "--workers", "2", "--slots", "4"], ["replay", "plan.json", "day.csv"]):
-        assert "rests on recorded rates, which say nothing of operators" in refused(arguments, capsys)
+        assert "rests on recorded rates, which say nothing of operators" in refuses(*arguments)

@@ -126,7 +126,7 @@ def test_numbers_are_read_as_they_are_written(run, tmp_path, monkeypatch, case, 
     (tmp_path / "given.yaml").write_text(f"rate: {text!r}\n" if kind == "str" else f"rate: {text}\n")
     given = ("-f", "given.yaml") if in_file else ("-p", "rate", text)
     assert run("own.ipynb", "x.html", *given)[0] == DONE
-    assert asked == [{"rate": value}]
+    assert (asked, type(asked[0]["rate"])) == ([{"rate": value}], type(value))
 
 
 def test_parameters_can_stand_in_a_file_and_are_listed(run, tmp_path):

@@ -13,10 +13,9 @@ from workbench.workload import Dataset
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def here(tmp_path):
     (tmp_path / "myjobs.py").write_text("def orders(rows):\n    return rows\n\n\nlimit = 3\n")
     (tmp_path / "orders.csv").write_text("time,n\n2024-01-01T00:00:00Z,1\n")
-    monkeypatch.chdir(tmp_path)
     yield tmp_path
     sys.modules.pop("myjobs", None)
 

@@ -1,15 +1,13 @@
 """A first study from a query and a file: what it finds, and that it can be read."""
 
 from decimal import Decimal
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from refusals import refusals
 
-from workbench import cli, defaults
-from workbench.cli.console import BAD_INPUT, DONE
-from workbench.errors import WorkbenchError
+from workbench import defaults
 from workbench.study import draft, read_study
 
 JOBS = "def orders(stream):\n    return stream.transform(print)\n"  # which shows no keys
@@ -17,17 +15,17 @@ ROWS = 400
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def folder(tmp_path):
     (tmp_path / "jobs.py").write_text(JOBS)
+    (tmp_path / "empty.csv").touch()
+    (tmp_path / "shops.json").write_bytes(b'{"sh\xffop": 1}\n')  # a column whose name is not text
     shops = [0] * (ROWS // 4) + [1 + n % 60 for n in range(ROWS - ROWS // 4)]
     lines = [f"2026-01-31T12:{n // 60:02}:{n % 60:02}Z,{shop},{n}" for n, shop in enumerate(shops)]
     (tmp_path / "orders.csv").write_text("placed_at,shop,number\n" + "\n".join(lines) + "\n")
 
 
-def test_a_csv_file_becomes_a_study_that_can_be_read(capsys, tmp_path):
-    assert cli.main(["init", "jobs.py:orders", "orders.csv"]) == DONE
-    said = capsys.readouterr().out
+def test_a_csv_file_becomes_a_study_that_can_be_read(prints, tmp_path):
+    said = prints("init", "jobs.py:orders", "orders.csv")
     assert "event time: column 'placed_at'" in said
     assert "column 'shop' has 25 % of its rows with one value" in said
     study = read_study(tmp_path / "study.yaml")
@@ -67,7 +65,7 @@ def test_texts_are_keys_and_event_times_however_they_are_stored(tmp_path, kind):
     ],
 )
 def test_what_spark_cannot_hold_is_refused_before_anything_starts(  # noqa: PLR0917 - fixtures
-    capsys, tmp_path, monkeypatch, command, column, said
+    refuses, tmp_path, monkeypatch, command, column, said
 ):
     def start(*_):
         raise AssertionError
@@ -77,20 +75,17 @@ def test_what_spark_cannot_hold_is_refused_before_anything_starts(  # noqa: PLR0
     (tmp_path / "s.yaml").write_text(
         "query: jobs:orders\ndataset: x.parquet\ntargets: [100]\nslots: [1, 2]\nmemory_mb: [1024]\n"
     )
-    assert cli.main(command) == BAD_INPUT
-    told = " ".join(capsys.readouterr().err.split())
+    told = refuses(*command)
     assert "The column 'price'" in told
     assert said in told
 
 
-def test_a_study_is_never_overwritten_and_the_next_command_can_be_copied(capsys, tmp_path):
+def test_a_study_is_never_overwritten_and_the_next_command_can_be_copied(prints, refuses, tmp_path):
     call = ["init", "jobs.py:orders", "orders.csv", "--output", "my folder/s 4.yaml"]
-    assert cli.main(call) == DONE
-    assert "workbench plan 'my folder/s 4.yaml' --dry-run" in capsys.readouterr().out
+    assert "workbench plan 'my folder/s 4.yaml' --dry-run" in prints(*call)
     assert "Next: workbench plan 'my folder/s 4.yaml' --dry-run says" in (tmp_path / call[-1]).read_text()
     (tmp_path / call[-1]).write_text("mine")
-    assert cli.main(call) == BAD_INPUT
-    assert "s 4.yaml exists already" in capsys.readouterr().err
+    assert "s 4.yaml exists already" in refuses(*call)
     assert (tmp_path / call[-1]).read_text() == "mine"
 
 
@@ -103,18 +98,11 @@ def test_timestamps_go_before_names_and_texts_of_yaml_stay_texts(tmp_path):
     assert read_study(tmp_path / "s.yaml").dataset == "no: yes.parquet"
 
 
-@pytest.mark.parametrize(
-    ("query", "data", "message"),
-    [
-        ("jobs:orders", "missing.csv", r"missing\.csv"),
-        ("jobs:orders", "empty.csv", r"^The dataset .empty\.csv. cannot be read as csv: CSV parse error: Empty"),
-        ("jobs:orders", "shops.json", "The dataset 'shops.json' cannot be read as json: "),
-        ("jobs", "orders.csv", r"^The query 'jobs' is not of the form"),
-        ("jobs:ordrs", "orders.csv", "ordrs"),
-    ],
+test_data_that_cannot_be_read_and_queries_that_are_not_there_are_named = refusals(
+    lambda query, data: draft(query, [data]),
+    ("jobs:orders", "missing.csv", r"missing\.csv"),
+    ("jobs:orders", "empty.csv", r"^The dataset .empty\.csv. cannot be read as csv: CSV parse error: Empty"),
+    ("jobs:orders", "shops.json", "The dataset 'shops.json' cannot be read as json: "),
+    ("jobs", "orders.csv", r"^The query 'jobs' is not of the form"),
+    ("jobs:ordrs", "orders.csv", "ordrs"),
 )
-def test_data_that_cannot_be_read_and_queries_that_are_not_there_are_named(query, data, message):
-    Path("empty.csv").touch()
-    Path("shops.json").write_bytes(b'{"sh\xffop": 1}\n')  # a column whose name is not text
-    with pytest.raises(WorkbenchError, match=message):
-        draft(query, [data])

@@ -126,20 +126,16 @@ test_a_dry_run_refuses_what_the_study_would_be_refused_for = refusals(
 )
 
 
-def test_the_command_tells_short_times_in_seconds_and_a_plan_looks_for_its_query_once(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_command_tells_short_times_in_seconds_and_a_plan_looks_for_its_query_once(prints, tmp_path, monkeypatch):
     (tmp_path / "study.yaml").write_text(f"{SIMULATED}most_runs: 9\n")
-    assert cli.main(("plan", "study.yaml", "--dry-run")) == 0
-    first, *_, last = capsys.readouterr().out.splitlines()
+    first, *_, last = prints("plan", "study.yaml", "--dry-run").splitlines()
     assert (first, last) == ("measure 2 slots of 512 MB", "about 8 to 9 seconds")
     assert list(tmp_path.iterdir()) == [tmp_path / "study.yaml"]
     found, usual = [], prepared.query_of
     monkeypatch.setattr(prepared, "query_of", lambda *given: found.append(given) or usual(*given))
-    cli.main(("plan", "study.yaml"))
+    prints("plan", "study.yaml")
     assert len(found) == 1
-    capsys.readouterr()
-    assert cli.main(("plan", "study.yaml", "--dry-run")) == 0
-    said = capsys.readouterr().out.splitlines()
+    said = prints("plan", "study.yaml", "--dry-run").splitlines()
     assert said[0].endswith("runs are recorded and are not repeated")
     assert said[-1] == "about 0 seconds"
 
@@ -154,7 +150,6 @@ def test_minutes_that_are_over_before_the_first_run_ends_are_said(tmp_path, monk
         "query: nexmark:q1\ntargets: [2.0e+4]\nslots: [1, 2, 3]\nmemory_mb: [1024]\nslot_cpus: 0.4\nminutes: 1\n"
         f"deployment: {deployment}\n"
     )
-    monkeypatch.chdir(tmp_path)
     assert cli.main(("plan", "study.yaml", "--dry-run")) == 0
     assert would.short in capfd.readouterr().out
     monkeypatch.setattr("workbench.cli.planning.run_study", lambda *_, **__: 1 / 0)
@@ -163,9 +158,8 @@ def test_minutes_that_are_over_before_the_first_run_ends_are_said(tmp_path, monk
 
 
 @pytest.fixture
-def jobs(tmp_path, monkeypatch):
+def jobs(tmp_path):
     """A module of the user's that must not be imported, and data for it."""
-    monkeypatch.chdir(tmp_path)
     (tmp_path / "jobs.py").write_text("raise SystemExit('imported')\n\n\ndef orders(rows):\n    return rows\n")
     (tmp_path / "orders.csv").write_text("time,shop\n2026-01-01T00:00:00,a\n")
     return replace(SPARK, query="jobs:orders", dataset="orders.csv", slots=(1, 2, 3))
@@ -192,8 +186,7 @@ def test_what_the_text_of_a_module_lacks_is_said(jobs, tmp_path, query, message)
         dry_run(replace(jobs, query=query))
 
 
-def test_a_topic_without_a_sample_is_refused_unless_one_may_be_captured(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_topic_without_a_sample_is_refused_unless_one_may_be_captured():
     study = replace(SPARK, dataset="kafka://localhost:1/orders")
     with pytest.raises(WorkbenchError, match=r"No sample of kafka://localhost:1/orders is in"):
         dry_run(study)

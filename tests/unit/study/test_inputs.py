@@ -13,7 +13,7 @@ from staged_runs import staged_exploration
 from workbench import cli, units
 from workbench.answers.replayed import answer
 from workbench.capacity import plan
-from workbench.cli.console import BAD_INPUT, DONE
+from workbench.cli.console import DONE
 from workbench.errors import WorkbenchError
 from workbench.placement import BATCH, read_placement_input
 from workbench.records import InstanceType, PlannedStudy, Price, deployed
@@ -31,9 +31,8 @@ def chosen():
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch, chosen):
+def folder(tmp_path, chosen):
     """A study with its plans, the measurement of one run, a load, a problem and counted keys."""
-    monkeypatch.chdir(tmp_path)
     (tmp_path / "studies").mkdir()
     (tmp_path / "studies" / "weekly.yaml").write_text(STUDY)
     (tmp_path / "day.csv").write_text(DAY)
@@ -58,20 +57,16 @@ def test_a_study_is_its_plans():
 
 
 @pytest.mark.parametrize("given", ["studies/weekly.yaml", ".workbench/studies-weekly-plan.json", "run.json"])
-def test_replay_and_place_take_each_alike(capsys, given):
-    assert cli.main(["replay", given, "day.csv", "--policy", "static", "--json"]) == DONE
-    assert json.loads(capsys.readouterr().out)["static"]["at_target"] == 1.0
-    assert cli.main(["place", given]) == DONE
-    said = capsys.readouterr().out
+def test_replay_and_place_take_each_alike(prints, given):
+    assert json.loads(prints("replay", given, "day.csv", "--policy", "static", "--json"))["static"]["at_target"] == 1.0
+    said = prints("place", given)
     assert said.startswith("Any placement carries ")
     assert "Choose the worker shape: " in said
     assert "w0" not in said  # no table of equal rows
-    assert cli.main(["place", given, "--compare"]) == DONE
-    compared = capsys.readouterr().out
+    compared = prints("place", given, "--compare")
     assert compared.startswith(said)
     assert "alike, so they are not compared. --json lists them" in compared[len(said) :]
-    assert cli.main(["place", given, "--compare", "--json", "--draws", "2", "--timeout", "1"]) == DONE
-    rows = json.loads(capsys.readouterr().out)
+    rows = json.loads(prints("place", given, "--compare", "--json", "--draws", "2", "--timeout", "1"))
     same = {round(row["rate"]) for row in rows if "rate" in row and row["method"] != "odrp"}
     assert len(same) == 1  # as it says; ODRP chooses other numbers of tasks
 
@@ -84,11 +79,9 @@ def test_replay_and_place_take_each_alike(capsys, given):
         (["replay", "run.json", "day.csv", "--plan-rate", "5"], "A target rate is one of several plans'"),
     ],
 )
-def test_another_thing_is_named(capsys, arguments, said):
-    assert cli.main(["keys", "orders.csv", "shop", "--json"]) == DONE
-    Path("keys.json").write_text(capsys.readouterr().out)
-    assert cli.main(arguments) == BAD_INPUT
-    assert said in capsys.readouterr().err
+def test_another_thing_is_named(prints, refuses, arguments, said):
+    Path("keys.json").write_text(prints("keys", "orders.csv", "shop", "--json"))
+    assert said in refuses(*arguments)
 
 
 def test_where_placements_differ_they_are_compared_and_a_plan_with_prices_names_its_workers(folder):
@@ -144,19 +137,17 @@ def test_a_replay_of_a_plan_that_is_not_safe_says_so(chosen):
     assert planned_start(path).doubts == {doubt: verdict.advised}
 
 
-def test_keys_say_what_the_hottest_takes_in_the_plan(capsys, folder):
+def test_keys_say_what_the_hottest_takes_in_the_plan(prints, refuses, folder):
     runs = []
     for run in staged_exploration().measurements:
         seen = run.estimate.observation
         operators = tuple(replace(one, key_skew=2.1 if one.keeps_state else None) for one in seen.operators)
         runs.append(replace(run, estimate=replace(run.estimate, observation=replace(seen, operators=operators))))
     PlannedStudy(study={}, reason="", plans=(folder,), runs=tuple(runs)).to_json(".workbench/studies-weekly-plan.json")
-    assert cli.main(["keys", "orders.csv", "shop", "--plan", "studies/weekly.yaml", "--rate", "6k"]) == DONE
-    said = capsys.readouterr().out
+    said = prints("keys", "orders.csv", "shop", "--plan", "studies/weekly.yaml", "--rate", "6k")
     assert said.startswith(f"At {units.rate(6000)} the key 'a' needs ")
     assert "; more than 4 tasks do not raise the rate." in said
-    assert cli.main(["keys", "orders.csv", "shop", "--rate", "6k"]) == BAD_INPUT
-    assert "--rate is given without --plan" in capsys.readouterr().err
+    assert "--rate is given without --plan" in refuses("keys", "orders.csv", "shop", "--rate", "6k")
 
 
 def _unseen(run):
@@ -175,11 +166,10 @@ def _without_operators(run):
         (_unseen, "No run of p.json shows its operators"),
     ],
 )
-def test_runs_that_show_no_operators_say_nothing_of_a_key(capsys, folder, change, why):
+def test_runs_that_show_no_operators_say_nothing_of_a_key(refuses, folder, change, why):
     runs = tuple(map(change, staged_exploration().measurements))
     PlannedStudy(study={}, reason="", plans=(folder,), runs=runs).to_json("p.json")
-    assert cli.main(["keys", "orders.csv", "shop", "--plan", "p.json"]) == BAD_INPUT
-    said = " ".join(capsys.readouterr().err.split())
+    said = refuses("keys", "orders.csv", "shop", "--plan", "p.json")
     advice = "Plan on measured runs, or leave it out (--plan)."
     assert f"{why}, so whether one task has all rows of a key is not known. {advice}" in said
     assert "no key is kept" not in said

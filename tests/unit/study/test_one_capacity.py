@@ -12,12 +12,11 @@ from workbench import units
 from workbench.answers.replayed import held_back
 from workbench.capacity import plan
 from workbench.capacity.explore import conclude
-from workbench.cli import main
 from workbench.errors import WorkbenchError
 from workbench.placement import BATCH, place, read_placement_input
 from workbench.records import PlannedStudy, nearest_run
 from workbench.simulation import RateTrace
-from workbench.study import planned_start, replay_policies, replay_start, simulated_start
+from workbench.study import planned_start, replay_start, simulated_start
 
 DATA = Path(__file__).parents[3] / "data"
 
@@ -100,7 +99,7 @@ def test_frozen_partitions_end_the_growth(planned):
 
     fits = RateTrace.constant(0.9 * chosen.expected_rate, 1800.0)
     assert not held_back(replay_start(planned_start(path), fits, ["static", "ds2"]))
-    assert not held_back(replay_policies("q11", RateTrace.constant(1e9, 600.0), slots=12, policies=["static"]))
+    assert not held_back(replay_start(simulated_start("q11", 12, 2048.0), RateTrace.constant(1e9, 600.0), ["static"]))
 
 
 def test_a_new_deployment_loads_the_state_that_was_seen(tmp_path):
@@ -129,18 +128,16 @@ def with_kept(run, kept):
     return replace(run, estimate=replace(run.estimate, observation=replace(seen, operators=operators)))
 
 
-def test_the_command_says_what_its_rates_rest_on_and_places_no_slots_with_loads_in_cores(planned, capsys):
+def test_the_command_says_what_its_rates_rest_on_and_places_no_slots_with_loads_in_cores(planned, run, prints, refuses):
     _, chosen, path = planned
     said = f"The plan's capacity on these {chosen.budget.slots} slots is {units.rate(chosen.expected_rate)}"
-    assert main(["place", str(path)]) == 0
-    assert said in capsys.readouterr().out
-    assert main(["place", str(path), "--json"]) == 0
-    output = capsys.readouterr()
-    assert "no placement sustains more" in output.err
+    assert said in prints("place", str(path))
+    code, output = run("place", path, "--json")
+    assert (code, "no placement sustains more" in output.err) == (0, True)
     assert json.loads(output.out)["rate"] <= chosen.expected_rate * (1 + 1e-9)
     call = ["place", str(path), str(DATA / "placement.yaml"), "--rate", f"{chosen.rate:g}", "--cpus", "4"]
-    assert main([*call, "--workers", "8", "--slots", "4"]) == 2
-    assert "can only be placed with others of slots as large. Place the files apart." in capsys.readouterr().err
+    said = refuses(*call, "--workers", "8", "--slots", "4")
+    assert "can only be placed with others of slots as large. Place the files apart." in said
 
 
 @pytest.mark.parametrize("cpus", [0.2, 2.0])

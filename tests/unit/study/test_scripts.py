@@ -31,13 +31,11 @@ QUERY = ScriptQuery("", ("orders",), "kafka totals", "processingTime=5 seconds",
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def folder(tmp_path):
     (tmp_path / "job.py").write_text("raise SystemExit('it must not run')\n")
     shops = [f"S{n % 7}" for n in range(ROWS)]
     pq.write_table(pa.table({"time": TIMES, "shop": shops, "_key": [b"k"] * ROWS}), tmp_path / "orders.parquet")
     pq.write_table(pa.table({"at": TIMES, "page": shops}), tmp_path / "clicks.parquet")
-    return tmp_path
 
 
 @pytest.fixture
@@ -51,12 +49,11 @@ def finds(monkeypatch):
     return found
 
 
-def test_a_sample_of_a_topic_becomes_its_records(capsys, finds):
+def test_a_sample_of_a_topic_becomes_its_records(prints, finds):
     (Path.cwd() / "here.jar").touch()
     settings = {"spark.sql.ansi.enabled": "false", "spark.jars": "here.jar,/opt/there.jar", "spark.master": "yarn"}
     finds([TOPIC], QUERY, settings=settings | {"spark.my.token": "***"})
-    assert cli.main(["init", "job.py", "orders=orders.parquet"]) == DONE
-    said = capsys.readouterr().out
+    said = prints("init", "job.py", "orders=orders.parquet")
     assert "source orders (line 3): kafka, subscribe=orders, kafka.sasl.jaas.config=***" in said
     assert "query 1 (line 9): reads orders, writes to kafka totals; update mode, trigger processingTime=5" in said
     study = read_study("study.yaml")
@@ -118,9 +115,8 @@ def test_a_sink_that_is_named_counts_instead_of_the_scripts(finds):
         (("--checkpoint", "job.py"), "job.py is not a folder"),
     ],
 )
-def test_a_sink_that_no_study_can_have_is_refused_before_the_script_runs(capsys, given, message):
-    assert cli.main(["init", "job.py", "clicks=clicks.parquet", *given]) == BAD_INPUT  # Spark would say otherwise
-    assert message in " ".join(capsys.readouterr().err.split())
+def test_a_sink_that_no_study_can_have_is_refused_before_the_script_runs(refuses, given, message):
+    assert message in refuses("init", "job.py", "clicks=clicks.parquet", *given)  # Spark would say otherwise
 
 
 def test_records_as_they_are_stay_as_they_are(finds):
@@ -147,7 +143,7 @@ def test_the_event_time_of_records_is_in_their_values_where_these_have_it(finds,
     assert f"event_time: {found}\n" in made.studies[1].text
 
 
-def test_each_query_that_can_be_planned_has_a_study_and_the_others_a_reason(capsys, finds):
+def test_each_query_that_can_be_planned_has_a_study_and_the_others_a_reason(prints, finds):
     finds(
         [TOPIC, FILES, RATE],
         QUERY,
@@ -158,8 +154,7 @@ def test_each_query_that_can_be_planned_has_a_study_and_the_others_a_reason(caps
         notes=("line 4: saveAsTable() is left out: it writes outside of a stream",),
         failure="line 9: KeyError: 'A'",
     )
-    assert cli.main(["init", "job.py", "clicks=clicks.parquet"]) == DONE
-    said = capsys.readouterr().out
+    said = prints("init", "job.py", "clicks=clicks.parquet")
     assert "query 1 gets no study: it needs samples: add orders=FILE" in said
     assert "query 5 gets no study: Spark refuses it: it is not supported" in said
     assert "not recorded: line 4: saveAsTable() is left out" in said
@@ -179,20 +174,19 @@ def test_a_query_of_several_sources_has_inputs(finds):
     assert "# one for each source that the script's query reads, in their order" in Path("study.yaml").read_text()
 
 
-def test_a_query_whose_sources_have_no_time_in_common_gets_no_study(capsys, finds):
+def test_a_query_whose_sources_have_no_time_in_common_gets_no_study(prints, finds):
     finds([TOPIC, RATE], replace(QUERY, sources=("orders", "rate")), QUERY)
-    assert cli.main(["init", "job.py", "orders=orders.parquet"]) == DONE
-    assert "query 1 gets no study: The inputs have 0 s of event time in common" in capsys.readouterr().out
+    said = prints("init", "job.py", "orders=orders.parquet")
+    assert "query 1 gets no study: The inputs have 0 s of event time in common" in said
     assert read_study("study.yaml").query == "job.py#2"
 
 
-def test_the_keys_of_a_join_are_found_in_the_samples_and_renewed_if_they_are_unique(capsys, finds):
+def test_the_keys_of_a_join_are_found_in_the_samples_and_renewed_if_they_are_unique(prints, finds):
     customers = ["c0" if n % 5 == 0 else f"c{n}" for n in range(ROWS)]
     pq.write_table(pa.table({"time": TIMES, "order_id": range(ROWS), "customer": customers}), "orders.parquet")
     pq.write_table(pa.table({"at": TIMES, "paid": range(ROWS), "page": ["a", "b", "c"] * 100}), "clicks.parquet")
     finds([TOPIC, FILES], replace(QUERY, sources=("orders", "clicks"), joins=("ORDER_ID", "paid"), keys=("order_id",)))
-    assert cli.main(["init", "job.py", "orders.parquet", "clicks.parquet"]) == DONE
-    said = capsys.readouterr().out
+    said = prints("init", "job.py", "orders.parquet", "clicks.parquet")
     assert "orders: join: by 'order_id'\norders: state: by 'order_id'" in said
     assert "clicks: state" not in said
     assert "'customer'" not in said  # no key
@@ -205,37 +199,32 @@ def test_the_keys_of_a_join_are_found_in_the_samples_and_renewed_if_they_are_uni
     assert "inputs:" in alone.text
 
 
-def test_what_is_missing_is_asked_for(capsys, finds):
+def test_what_is_missing_is_asked_for(prints, refuses, finds):
     finds([TOPIC], QUERY)
-    assert cli.main(["init", "job.py"]) == BAD_INPUT
-    assert "add orders=FILE" in capsys.readouterr().out
+    assert "add orders=FILE" in prints("init", "job.py", code=BAD_INPUT)
     for arguments, message in (
         (["none.py"], "The script 'none.py' is not there"),
         (["job.py", "payments=orders.parquet"], "the sources of job.py are orders"),
         (["job.py", "none.parquet"], "'none.parquet' does not exist"),
         (["job.py 'a"], "No closing quotation"),
     ):
-        assert cli.main(["init", *arguments]) == BAD_INPUT
-        assert message in " ".join(capsys.readouterr().err.split())
+        assert message in refuses("init", *arguments)
     finds([])
-    assert cli.main(["init", "job.py"]) == BAD_INPUT
-    assert "no streaming query was started" in capsys.readouterr().out
+    assert "no streaming query was started" in prints("init", "job.py", code=BAD_INPUT)
     finds([], failure="line 9: KeyError: 'A'")
-    assert cli.main(["init", "job.py"]) == BAD_INPUT
-    said = capsys.readouterr().out
+    said = prints("init", "job.py", code=BAD_INPUT)
     assert "ended early: line 9: KeyError: 'A'" in said
     assert "no streaming query was started" not in said  # which is a result of the failure
     finds([FILES], replace(QUERY, sources=("clicks",)))
-    assert cli.main(["init", "job.py", "orders.parquet"]) == BAD_INPUT
-    assert "has the columns time, shop, _key, and the script reads page" in " ".join(capsys.readouterr().err.split())
+    assert "has the columns time, shop, _key, and the script reads page" in refuses("init", "job.py", "orders.parquet")
 
 
-def test_a_study_of_a_script_runs_nothing_until_it_is_measured_and_scripts_have_names(folder, tmp_path):
+def test_a_study_of_a_script_runs_nothing_until_it_is_measured_and_scripts_have_names(tmp_path):
     assert Script.named("job.py") == Script("job.py", (), 1)
     found = Script.named("job.py host:9092 'two words'#3")
     assert found == Script("job.py", ("host:9092", "two words"), 3)
     assert Script.named(found.name) == found
-    assert found.path == folder / "job.py"
+    assert found.path == tmp_path / "job.py"
     assert Script.named("job.py:function") is None
     assert Script.named("nexmark:q5") is None
     (tmp_path / "s.yaml").write_text(

@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from dataclasses import replace
 
 import pyarrow as pa
@@ -12,8 +11,6 @@ import two_inputs
 import yaml
 from refusals import refusals
 
-from workbench import cli
-from workbench.cli.console import BAD_INPUT, DONE
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.measuring import CapacityEstimator, Configuration, measurement_key
@@ -42,17 +39,13 @@ LATE = {"dataset": "late.parquet", "event_time": "paid_at"}
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+def folder(tmp_path):
     (tmp_path / "two_jobs.py").write_text(JOB)
     two_inputs.write(tmp_path)
-    return tmp_path
 
 
-def test_init_writes_a_study_that_a_dry_run_takes(capsys, folder):
-    assert cli.main(["init", "two_jobs.py:revenue", "orders.parquet", "payments.parquet"]) == DONE
-    said = capsys.readouterr().out
+def test_init_writes_a_study_that_a_dry_run_takes(prints, tmp_path):
+    said = prints("init", "two_jobs.py:revenue", "orders.parquet", "payments.parquet")
     assert "orders: event time: column 'placed_at'" in said
     assert "orders: join: by 'id', 'customer'" in said
     assert "static tables, read by the function itself: shops, names.csv" in said
@@ -60,21 +53,19 @@ def test_init_writes_a_study_that_a_dry_run_takes(capsys, folder):
     renewed = {"orders": ("id",), "payments": ("order_id",)}
     assert list(study.inputs.items()) == [(name, INPUTS[name] | {"renew": keys}) for name, keys in renewed.items()]
     assert study.datasets == ("orders.parquet", "payments.parquet")
-    text = (folder / "study.yaml").read_text()
+    text = (tmp_path / "study.yaml").read_text()
     assert "# one for each argument of the function, in their order" in text
     assert "# records/s of all inputs together: put your rates here" in text
-    assert cli.main(["plan", "study.yaml", "--dry-run"]) == DONE
-    assert "two_jobs:revenue takes 2 DataFrames" in " ".join(capsys.readouterr().out.split())
+    assert "two_jobs:revenue takes 2 DataFrames" in " ".join(prints("plan", "study.yaml", "--dry-run").split())
 
 
-def test_inputs_of_other_times_are_refused_by_init_and_by_a_dry_run(capsys, folder):
+def test_inputs_of_other_times_are_refused_by_init_and_by_a_dry_run(refuses, tmp_path):
     times = two_inputs.stamps([1_800_000_000_000_000 + n for n in range(3)])
-    pq.write_table(pa.table({"order_id": [1, 2, 3], "amount": [1, 2, 3], "paid_at": times}), folder / "late.parquet")
-    (folder / "s.yaml").write_text(yaml.dump({**ASKED, "inputs": INPUTS | {"payments": LATE}}))
+    pq.write_table(pa.table({"order_id": [1, 2, 3], "amount": [1, 2, 3], "paid_at": times}), tmp_path / "late.parquet")
+    (tmp_path / "s.yaml").write_text(yaml.dump({**ASKED, "inputs": INPUTS | {"payments": LATE}}))
     for command in (["init", "two_jobs.py:revenue", "orders.parquet", "late.parquet"], ["plan", "s.yaml", "--dry-run"]):
-        assert cli.main(command) == BAD_INPUT
-        assert "The inputs have 0 s of event time in common" in " ".join(capsys.readouterr().err.split())
-    assert not (folder / "study.yaml").exists()
+        assert "The inputs have 0 s of event time in common" in refuses(*command)
+    assert not (tmp_path / "study.yaml").exists()
 
 
 WATERMARKS = """
@@ -93,34 +84,34 @@ def typo(orders, payments):
 """
 
 
-def test_a_watermark_on_a_column_that_the_data_lacks_is_refused_by_init_and_by_a_dry_run(capsys, folder):
-    (folder / "marked_jobs.py").write_text(WATERMARKS)
-    pq.write_table(pa.table({"order_id": [1, 2], "paid_on": [1.0, 2.0]}), folder / "timeless.parquet")
+def test_a_watermark_on_a_column_that_the_data_lacks_is_refused_by_init_and_by_a_dry_run(refuses, tmp_path):
+    (tmp_path / "marked_jobs.py").write_text(WATERMARKS)
+    pq.write_table(pa.table({"order_id": [1, 2], "paid_on": [1.0, 2.0]}), tmp_path / "timeless.parquet")
     inputs = INPUTS | {"payments": {"dataset": "timeless.parquet"}}
-    (folder / "s.yaml").write_text(yaml.dump({**ASKED, "query": "marked_jobs:paid", "inputs": inputs}, sort_keys=False))
+    (tmp_path / "s.yaml").write_text(
+        yaml.dump({**ASKED, "query": "marked_jobs:paid", "inputs": inputs}, sort_keys=False)
+    )
     files = ["orders.parquet", "timeless.parquet"]
     for command in (["init", "marked_jobs.py:paid", *files], ["plan", "s.yaml", "--dry-run"]):
-        assert cli.main(command) == BAD_INPUT
-        said = " ".join(capsys.readouterr().err.split())
+        said = refuses(*command)
         assert "has a watermark on the column 'paid_at' of payments, whose data has only order_id, paid_on. Did" in said
         assert "Did you mean 'paid_on'? Correct the column in line 3 of marked_jobs.py" in said
     assert draft("marked_jobs:made", files).found[1].event_time is None
 
 
-def test_init_names_a_key_that_no_data_set_has_but_almost(capsys, folder):
-    (folder / "marked_jobs.py").write_text(WATERMARKS)
-    assert cli.main(["init", "marked_jobs.py:typo", *FILES]) == DONE
-    said = capsys.readouterr().out
+def test_init_names_a_key_that_no_data_set_has_but_almost(prints, tmp_path):
+    (tmp_path / "marked_jobs.py").write_text(WATERMARKS)
+    said = prints("init", "marked_jobs.py:typo", *FILES)
     assert "The query's state goes by 'custmer', which no data set has. Did you mean 'customer'?" in said
     assert "'who', which" not in said
 
 
-def test_an_event_time_is_no_key_though_a_join_compares_it(folder):
+def test_an_event_time_is_no_key_though_a_join_compares_it(tmp_path):
     body = "left.join(right, 'l_id = r_id AND r_at BETWEEN l_at AND l_at + 5')"
-    (folder / "timed_jobs.py").write_text(f"def revenue(left, right):\n    return {body}\n")
+    (tmp_path / "timed_jobs.py").write_text(f"def revenue(left, right):\n    return {body}\n")
     for name in ("l", "r"):
         rows = "".join(f"{n},{1_767_225_600 + n}\n" for n in range(100))
-        (folder / f"{name}.csv").write_text(f"{name}_id,{name}_at\n{rows}")
+        (tmp_path / f"{name}.csv").write_text(f"{name}_id,{name}_at\n{rows}")
     made = draft("timed_jobs:revenue", ["l.csv", "r.csv"])
     found = [(one.event_time, one.keys, one.renew) for one in made.found]
     assert found == [("l_at", ("l_id",), ("l_id",)), ("r_at", ("r_id",), ("r_id",))]
@@ -176,7 +167,7 @@ test_a_study_says_what_is_wrong_with_its_inputs = refusals(
 )
 
 
-def test_a_measurement_depends_on_every_input_and_its_share(folder):
+def test_a_measurement_depends_on_every_input_and_its_share(tmp_path):
     def key(**shares):
         inputs = {name: one | ({"share": shares[name]} if shares else {}) for name, one in INPUTS.items()}
         query = find_query("two_jobs:revenue", inputs=inputs)
@@ -188,27 +179,23 @@ def test_a_measurement_depends_on_every_input_and_its_share(folder):
     first = key()
     assert key() == first
     assert key(orders=0.5, payments=0.5) != first
-    os.utime(folder / "payments.parquet", (1, 1))  # as where it was written again
+    os.utime(tmp_path / "payments.parquet", (1, 1))  # as where it was written again
     assert key() != first
 
 
-def test_measure_takes_a_study_for_its_data_and_keys_counts_the_column_of_the_input_that_has_it(capsys):
-    cli.main(["init", "two_jobs.py:revenue", "orders.parquet", "payments.parquet"])
-    capsys.readouterr()
-    assert cli.main(["measure", "study.yaml", "--dataset", "orders.parquet"]) == BAD_INPUT
-    assert "--dataset is given, but study.yaml sets it" in " ".join(capsys.readouterr().err.split())
-    assert cli.main(["measure", "study.yaml", "--slots", "4000"]) == BAD_INPUT
-    assert "cores" in capsys.readouterr().err
-    assert cli.main(["keys", "study.yaml", "order_id", "--json"]) == DONE
-    assert json.loads(capsys.readouterr().out)["records"] == pytest.approx(two_inputs.ORDERS / 2, rel=0.1)
-    assert cli.main(["keys", "study.yaml", "shop"]) == BAD_INPUT
-    said = " ".join(capsys.readouterr().err.split())
+def test_measure_takes_a_study_for_its_data_and_keys_counts_the_column_of_the_input_that_has_it(prints, refuses):
+    prints("init", "two_jobs.py:revenue", "orders.parquet", "payments.parquet")
+    said = refuses("measure", "study.yaml", "--dataset", "orders.parquet")
+    assert "--dataset is given, but study.yaml sets it" in said
+    assert "cores" in refuses("measure", "study.yaml", "--slots", "4000")
+    found = json.loads(prints("keys", "study.yaml", "order_id", "--json"))
+    assert found["records"] == pytest.approx(two_inputs.ORDERS / 2, rel=0.1)
+    said = refuses("keys", "study.yaml", "shop")
     assert "has the column" in said
     assert "payments.parquet has order_id, amount, paid_at" in said
 
 
-def test_a_unique_key_that_one_input_is_deduplicated_by_is_renewed(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_unique_key_that_one_input_is_deduplicated_by_is_renewed(tmp_path):
     body = "rows.withWatermark('at', '1 minute').dropDuplicatesWithinWatermark(['number'])"
     (tmp_path / "single.py").write_text(f"def once(rows):\n    return {body}\n")
     times = "\n".join(f"2026-01-31T12:{n // 60:02}:{n % 60:02}Z,{n}" for n in range(400))

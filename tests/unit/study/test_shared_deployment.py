@@ -121,3 +121,4 @@ def test_who_shares():
         assert replace(STUDY, deployment=None, **own).shared
     assert not replace(STUDY, deployment=None, testbed="fluid").shared
     assert not replace(STUDY, deployment="separate").shared
+    assert not replace(STUDY, deployment=None, source="kafka", dataset="kafka://localhost:9092/bids").shared

@@ -5,8 +5,6 @@ import sys
 
 import pytest
 
-from workbench import cli
-from workbench.cli.console import DONE
 from workbench.errors import WorkbenchError
 from workbench.measuring.fingerprint import code_of
 from workbench.records import Sink
@@ -64,20 +62,17 @@ if __name__ == "__main__":
 """
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+@pytest.fixture(autouse=True)
+def folder(tmp_path):
     (tmp_path / "orders.csv").write_text("time,shop\n2026-01-01T00:00:00,a\n")
-    return tmp_path
 
 
 @pytest.mark.parametrize("find", [find_query, read_query])
 @pytest.mark.parametrize("function", JOBS)
-def test_what_cannot_be_planned_is_said_by_init_and_a_dry_run(folder, find, function):
+def test_what_cannot_be_planned_is_said_by_init_and_a_dry_run(tmp_path, find, function):
     text, said = JOBS[function]
     name = f"jobs_{function}_{find is find_query}"
-    (folder / f"{name}.py").write_text(text)
+    (tmp_path / f"{name}.py").write_text(text)
     with pytest.raises(WorkbenchError, match=f"(?s){said}"):
         find(f"{name}:{function}", "orders.csv", "time")
     assert (name in sys.modules) == (find is find_query and function != "script")  # which is not imported
@@ -85,11 +80,11 @@ def test_what_cannot_be_planned_is_said_by_init_and_a_dry_run(folder, find, func
 
 @pytest.mark.parametrize("find", [find_query, read_query])
 @pytest.mark.parametrize("function", ["plain", "decorated", "unwritten", "short"])
-def test_what_can_be_planned_passes(folder, find, function):
-    (folder / "fine_job.py").write_text(FINE)
+def test_what_can_be_planned_passes(tmp_path, find, function):
+    (tmp_path / "fine_job.py").write_text(FINE)
     assert find(f"fine_job:{function}", "orders.csv", "time").name == f"fine_job:{function}"
-    (folder / "torn.py").write_text("def orders(")  # importing it says better what is wrong
-    check_function("torn:orders", folder / "torn.py", "orders")
+    (tmp_path / "torn.py").write_text("def orders(")  # importing it says better what is wrong
+    check_function("torn:orders", tmp_path / "torn.py", "orders")
 
 
 def test_a_loaded_callable_is_judged_by_its_signature():
@@ -138,39 +133,37 @@ def test_the_keys_of_state_and_joins_are_read_from_the_text(tmp_path, body, keys
     assert state_keys(tmp_path / "job.py", "job") == keys
 
 
-def test_init_warns_about_the_key_of_the_state_alone(folder, capsys):
-    (folder / "dedup_job.py").write_text("def seen(rows):\n    return rows.dropDuplicates(['order_id'])\n")
+def test_init_warns_about_the_key_of_the_state_alone(tmp_path, prints):
+    (tmp_path / "dedup_job.py").write_text("def seen(rows):\n    return rows.dropDuplicates(['order_id'])\n")
     lines = [f"2026-01-01T00:00:{n % 60:02},{'c0' if n % 3 else f'c{n}'},{n}" for n in range(300)]
-    (folder / "sales.csv").write_text("time,customer_id,order_id\n" + "\n".join(lines) + "\n")
+    (tmp_path / "sales.csv").write_text("time,customer_id,order_id\n" + "\n".join(lines) + "\n")
     made = draft("dedup_job:seen", ["sales.csv"])
     assert (made.found[0].keys, made.found[0].hot) == (("order_id",), {})
     assert "customer_id" not in made.text
-    (folder / "dedup_job.py").write_text("def seen(rows):\n    return rows.groupBy('Customer_ID').count()\n")
+    (tmp_path / "dedup_job.py").write_text("def seen(rows):\n    return rows.groupBy('Customer_ID').count()\n")
     made = draft("dedup_job:seen", ["sales.csv"])
     assert made.found[0].hot == {"customer_id": pytest.approx(2 / 3, abs=0.01)}
     assert "The query's state goes by it: count it:" in made.text
-    assert cli.main(["init", "dedup_job.py:seen", "sales.csv"]) == DONE
-    assert "state: by 'customer_id'" in capsys.readouterr().out
+    assert "state: by 'customer_id'" in prints("init", "dedup_job.py:seen", "sales.csv")
 
 
 @pytest.mark.parametrize("shown", [True, False])
-def test_init_speaks_of_state_and_joins_only_where_the_query_may_have_them(folder, capsys, shown):
+def test_init_speaks_of_state_and_joins_only_where_the_query_may_have_them(tmp_path, prints, shown):
     body = "rows.select('customer_id')" if shown else "helper(rows)"
-    (folder / "plain_job.py").write_text(f"from steps import helper\n\ndef paid(rows):\n    return {body}\n")
-    (folder / "steps.py").write_text("def helper(rows):\n    return rows\n")
+    (tmp_path / "plain_job.py").write_text(f"from steps import helper\n\ndef paid(rows):\n    return {body}\n")
+    (tmp_path / "steps.py").write_text("def helper(rows):\n    return rows\n")
     lines = [f"2026-01-01T00:00:{n % 60:02},{'c0' if n % 3 else f'c{n}'}" for n in range(300)]
-    (folder / "sales.csv").write_text("time,customer_id\n" + "\n".join(lines) + "\n")
-    assert cli.main(["init", "plain_job.py:paid", "sales.csv"]) == DONE
-    said = capsys.readouterr().out + (folder / "study.yaml").read_text()
+    (tmp_path / "sales.csv").write_text("time,customer_id\n" + "\n".join(lines) + "\n")
+    said = prints("init", "plain_job.py:paid", "sales.csv") + (tmp_path / "study.yaml").read_text()
     assert ("If a join or state goes by it, count it" in said) == (not shown)
     assert ("'customer_id' has 67 %" in said) == (not shown)
 
 
-def test_the_price_list_that_a_draft_names_is_there(folder):
-    (folder / "plain_job.py").write_text("def orders(rows):\n    return rows\n")
+def test_the_price_list_that_a_draft_names_is_there(tmp_path):
+    (tmp_path / "plain_job.py").write_text("def orders(rows):\n    return rows\n")
     assert ".csv" not in draft("plain_job:orders", ["orders.csv"]).text.replace("dataset: orders.csv", "")
-    (folder / "data").mkdir()
-    (folder / "data" / "instances.csv").write_text("name\n")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "instances.csv").write_text("name\n")
     assert "# prices: data/instances.csv" in draft("plain_job:orders", ["orders.csv"]).text
 
 
@@ -193,8 +186,8 @@ def query(rows):
 
 
 @pytest.fixture
-def sinks(folder):
-    (folder / "sinks_of_job.py").write_text(SINKS)
+def sinks(tmp_path):
+    (tmp_path / "sinks_of_job.py").write_text(SINKS)
 
 
 @pytest.mark.parametrize("find", [find_query, read_query])
