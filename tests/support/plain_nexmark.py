@@ -8,7 +8,7 @@ import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from workbench.workload.nexmark.pools import DRAWS_PER_EVENT, GOLDEN, Draw, ExtraPool, Pool, mix, pools
+from workbench.workload.nexmark.events import DRAWS_PER_EVENT, GOLDEN, Draw, Pool, mix, pools
 from workbench.workload.nexmark.settings import DEFAULTS, NexmarkSettings
 from workbench.workload.query import EventClock
 
@@ -97,7 +97,7 @@ class _Event:
     def hot(self, last: int) -> int:
         return last // self.settings.hot_batch * self.settings.hot_batch
 
-    def filler(self, pool: ExtraPool, average: int, size: int) -> str:
+    def filler(self, pool: Pool, average: int, size: int) -> str:
         if size > average:
             return ""
         missing = average - size
@@ -105,7 +105,7 @@ class _Event:
         word = self.word(Draw.EXTRA)
         length = missing - delta + (((word >> 32) * (2 * delta) >> 32) if delta else 0)
         copy = (word & 0xFFFFFFFF) * pool.copies >> 32
-        text = _text(pool.pool, (length - pool.shortest) * pool.copies + copy)
+        text = _text(pool, (length - pool.shortest) * pool.copies + copy)
         if len(text) != length:
             raise AssertionError((len(text), length))
         return text
@@ -113,14 +113,14 @@ class _Event:
     def person(self) -> dict[str, Any]:
         texts = pools(self.settings)
         record = {
-            "name": _text(texts.names, self.below(Draw.FIRST_NAME, 11) * 9 + self.below(Draw.LAST_NAME, 9)),
-            "emailAddress": _text(texts.emails, self.below(Draw.EMAIL, 4096)),
-            "creditCard": _text(texts.cards, self.below(Draw.CARD, 4096)),
-            "city": _text(texts.cities, self.below(Draw.CITY, 10)),
-            "state": _text(texts.states, self.below(Draw.STATE, 6)),
+            "name": _text(texts["names"], self.below(Draw.FIRST_NAME, 11) * 9 + self.below(Draw.LAST_NAME, 9)),
+            "emailAddress": _text(texts["emails"], self.below(Draw.EMAIL, 4096)),
+            "creditCard": _text(texts["cards"], self.below(Draw.CARD, 4096)),
+            "city": _text(texts["cities"], self.below(Draw.CITY, 10)),
+            "state": _text(texts["states"], self.below(Draw.STATE, 6)),
         }
         size = 8 + sum(map(len, record.values()))
-        extra = self.filler(texts.person_extra, self.settings.person_bytes, size)
+        extra = self.filler(texts["person_extra"], self.settings.person_bytes, size)
         return {"id": self.last_person + self.settings.first_person_id, **record, "extra": extra}
 
     def auction(self, time_us: int, horizon_ms: int) -> dict[str, Any]:
@@ -129,8 +129,8 @@ class _Event:
         seller = self.hot(self.last_person) if hot else self.any_person(Draw.SELLER)
         initial = self.price(Draw.INITIAL_BID)
         lifetime_ms = 1 + self.below(Draw.EXPIRY, max(2 * horizon_ms, 1))
-        item = _text(texts.items, self.below(Draw.ITEM, 4096))
-        description = _text(texts.descriptions, self.below(Draw.DESCRIPTION, 4096))
+        item = _text(texts["items"], self.below(Draw.ITEM, 4096))
+        description = _text(texts["descriptions"], self.below(Draw.DESCRIPTION, 4096))
         return {
             "id": self.last_auction + settings.first_auction_id,
             "itemName": item,
@@ -140,7 +140,7 @@ class _Event:
             "expires": _moment(time_us + 1000 * lifetime_ms),
             "seller": seller + settings.first_person_id,
             "category": 10 + self.below(Draw.CATEGORY, 5),
-            "extra": self.filler(texts.auction_extra, settings.auction_bytes, 48 + len(item) + len(description)),
+            "extra": self.filler(texts["auction_extra"], settings.auction_bytes, 48 + len(item) + len(description)),
         }
 
     def bid(self) -> dict[str, Any]:
@@ -157,7 +157,7 @@ class _Event:
             "auction": auction + settings.first_auction_id,
             "bidder": bidder + settings.first_person_id,
             "price": self.price(Draw.PRICE),
-            "channel": _text(texts.channels, channel),
-            "url": _text(texts.urls, channel),
-            "extra": self.filler(texts.bid_extra, settings.bid_bytes, 32),
+            "channel": _text(texts["channels"], channel),
+            "url": _text(texts["urls"], channel),
+            "extra": self.filler(texts["bid_extra"], settings.bid_bytes, 32),
         }

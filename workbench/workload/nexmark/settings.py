@@ -78,11 +78,6 @@ class NexmarkSettings:
         return self.people + self.auctions + self.bids
 
     @property
-    def lookahead(self) -> int:
-        """Events until `auctions_in_flight` auctions have appeared (1,666 by default)."""
-        return self.auctions_in_flight * self.total // self.auctions
-
-    @property
     def late_delay_ms(self) -> int:
         """The largest lateness of an event, in milliseconds."""
         return max(1, round(self.late_delay_s * 1000))
