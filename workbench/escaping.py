@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?", re.IGNORECASE)
 
 def visible(text: str) -> str:
     r"""Escape invisible characters, and those that control a terminal, as Python does: as ``\x1b``."""
-    return _HIDDEN.sub(lambda found: _written(ord(found[0])), text)
+    return _HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def for_terminal(text: str) -> str:
@@ -36,8 +36,7 @@ def for_html(text: str) -> str:
 
 def for_plotly(text: str) -> str:
     """Make `text` safe in a figure: plotly reads tags, entities and, in hover texts, templates such as ``%{x}``."""
-    shown = visible(redacted(text)).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return shown.replace("%{", "&#37;{")
+    return html.escape(visible(redacted(text)), quote=False).replace("%{", "&#37;{")
 
 
 def for_spreadsheet(cell: object) -> object:
@@ -46,9 +45,3 @@ def for_spreadsheet(cell: object) -> object:
         return cell
     text = visible(redacted(cell))
     return f"'{text}" if cell.startswith(_FORMULA) and not _NUMBER.fullmatch(cell) else text
-
-
-def _written(code: int) -> str:
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -142,7 +142,7 @@ class Journal:
             return ()
         if key is None:
             with self._locked("rb", fcntl.LOCK_SH) as handle:
-                found = [entry for _, entry in self._read(handle.read())]
+                found = [entry for _, _, entry in self._lines(handle)]
         else:
             found = self._of(key)
         return tuple(entry for entry in found if kind is None or entry.kind == kind)
@@ -152,30 +152,31 @@ class Journal:
         with self._locked("rb", fcntl.LOCK_SH) as handle:
             if not self._places.still_of(handle):
                 self._places = _Places(_identity(handle))
-            self._note_places(handle)
+            places = self._places
+            for start, line, entry in self._lines(handle, places.end, places.lines):
+                places.of_key.setdefault(entry.key, []).append((start, entry.line))
+                places.last, places.end = (start, line), start + len(line)
+                places.lines = entry.line if line.endswith(b"\n") else entry.line - 1
             found = []
-            for start, number in self._places.of_key.get(key, ()):
+            for start, number in places.of_key.get(key, ()):
                 handle.seek(start)
                 found.append(self._parse(handle.readline(), number))
         return found
 
-    def _note_places(self, handle: IO[bytes]) -> None:
-        """Read the finished lines whose places are not known yet."""
-        places = self._places
-        handle.seek(places.end)
-        for line in iter(handle.readline, b""):
+    def _lines(self, handle: IO[bytes], start: int = 0, before: int = 0) -> Iterator[tuple[int, bytes, Entry]]:
+        """Read the finished lines from `start` on, after `before` others, each with where it begins."""
+        handle.seek(start)
+        for number, line in enumerate(iter(handle.readline, b""), before + 1):
             if line.strip(b"\n"):
                 try:
-                    entry = self._parse(line, places.lines + 1)
+                    entry = self._parse(line, number)
                 except WorkbenchError:
                     rest = iter(lambda: handle.read(_PIECE), b"")
                     if self._finished(line) == 0 and not any(piece.strip(b"\n") for piece in rest):
                         return  # torn
                     raise
-                places.of_key.setdefault(entry.key, []).append((places.end, places.lines + 1))
-                places.last = places.end, line
-            places.lines += line.endswith(b"\n")
-            places.end += len(line)
+                yield start, line, entry
+            start += len(line)
 
     def prune(self, chosen: Callable[[Sequence[Entry]], Collection[int]]) -> tuple[Entry, ...]:
         """Remove the finished lines that `chosen` names by their place, all or none, and return them.
@@ -186,18 +187,14 @@ class Journal:
         if not self._exists():
             return ()
         with self._locked("r+b", fcntl.LOCK_EX) as handle:
-            found = self._read(handle.read())
-            places = frozenset(chosen([entry for _, entry in found]))
+            found = [*self._lines(handle)]
+            places = frozenset(chosen([entry for _, _, entry in found]))
             if places:
                 mode = self.path.stat().st_mode
-                left = (text + b"\n" for place, (text, _) in enumerate(found) if place not in places)
+                left = (line.rstrip(b"\n") + b"\n" for place, (_, line, _) in enumerate(found) if place not in places)
                 write_whole(self.path, b"".join(left))
                 self.path.chmod(mode)
-        return tuple(entry for place, (_, entry) in enumerate(found) if place in places)
-
-    def _read(self, content: bytes) -> list[tuple[bytes, Entry]]:
-        texts = content[: self._finished(content)].split(b"\n")
-        return [(text, self._parse(text, number)) for number, text in enumerate(texts, start=1) if text]
+        return tuple(entry for place, (*_, entry) in enumerate(found) if place in places)
 
     def check(self) -> None:
         """Refuse a file that is there and cannot be read and appended to, before a long run."""

@@ -1,55 +1,21 @@
-"""Every metric with its name, unit, range and meaning; and the values of one observation.
+"""The values of one observation: every metric with its meaning, and with its range where that is not 0 and above.
 
 Rates are in records/s, times in seconds, sizes in bytes, shares are fractions of 1.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 from workbench import units
 from workbench.speed import CoreSpeed
 
-
-@dataclass(frozen=True)
-class Metric:
-    """One entry of the vocabulary; `low` and `high` bound its values."""
-
-    name: str
-    unit: str
-    meaning: str
-    low: float = 0.0
-    high: float = math.inf
-
-
-_VOCABULARY = (
-    Metric("tasks", "tasks", "most tasks of the operator that ran at once", low=1),
-    Metric("records_in", "records", "records the operator's tasks read"),
-    Metric("records_out", "records", "records the operator's tasks wrote"),
-    Metric("useful_s", "s", "task seconds spent on records, without source cost, throttling and scheduling"),
-    Metric("busyness", "share", "useful seconds / (tasks x elapsed seconds)", high=1),
-    Metric("true_processing_rate", "records/s per task", "records in / useful seconds"),
-    Metric("cpu_s", "s", "CPU seconds of the operator's tasks, with Python workers and garbage collection"),
-    Metric("shuffle_bytes", "bytes", "bytes written to the shuffle, compressed"),
-    Metric("state_bytes", "bytes", "bytes read from and written to state, before compression, where the store counts"),
-    Metric("state_rows_updated", "rows", "state rows written"),
-    Metric("state_kept_bytes", "bytes", "state in files at the end, which a new deployment loads"),
-    Metric("cache_hit_rate", "share", "block cache hits / look-ups; undefined if the state fits the memtable", high=1),
-    Metric("state_latency_s", "s", "mean seconds of one state read"),
-    Metric("key_skew", "ratio", "records of the fullest task / mean records per task", low=1),
-    Metric("fixed_s", "s per task", "a of seconds = a + b x records, one task of one micro-batch"),
-    Metric("per_record_s", "s per record", "b of seconds = a + b x records"),
-)
-
 SOURCE = "source"  # the kind of an operator that is a source
-
-METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _VOCABULARY})
 
 
 @dataclass(frozen=True)
 class OperatorMetrics:
-    """One operator during an observation; see ``METRICS`` for the unit of each field.
+    """One operator during an observation.
 
     ``None`` means undefined (a stateless operator has no cache hit rate), never zero. DS2's identity
     ``records_in / elapsed_s = busyness x true_processing_rate x tasks`` holds by construction.
@@ -57,22 +23,22 @@ class OperatorMetrics:
 
     operator: str
     kind: str
-    tasks: int
-    records_in: int
-    records_out: int
-    useful_s: float
-    busyness: float
-    true_processing_rate: float | None
-    cpu_s: float
-    shuffle_bytes: int
-    state_bytes: int | None = None
-    state_rows_updated: int | None = None
-    cache_hit_rate: float | None = None
-    state_latency_s: float | None = None
-    key_skew: float | None = None
+    tasks: int  # most that ran at once, at least 1
+    records_in: int  # that its tasks read
+    records_out: int  # that its tasks wrote
+    useful_s: float  # task seconds spent on records, without source cost, throttling and scheduling
+    busyness: float  # useful seconds / (tasks x elapsed seconds), at most 1
+    true_processing_rate: float | None  # records in / useful seconds: records/s per task
+    cpu_s: float  # CPU seconds of its tasks, with Python workers and garbage collection
+    shuffle_bytes: int  # written to the shuffle, compressed
+    state_bytes: int | None = None  # read from and written to state, before compression, where the store counts
+    state_rows_updated: int | None = None  # state rows written
+    cache_hit_rate: float | None = None  # block cache hits / look-ups, at most 1; undefined if state fits the memtable
+    state_latency_s: float | None = None  # mean seconds of one state read
+    key_skew: float | None = None  # records of the fullest task / mean records per task, at least 1
     scans: bool = False  # whether it reads the source
     runs_python: bool = False  # whether it runs the query's Python functions
-    state_kept_bytes: int | None = None
+    state_kept_bytes: int | None = None  # state in files at the end, which a new deployment loads
     keys: tuple[str, ...] = ()  # columns that its shuffle goes by, under each name from the source on, if reported
     partial_sums: bool = False  # whether rows are aggregated before it: a key is one row of a task, a group and a batch
 

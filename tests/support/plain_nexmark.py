@@ -8,7 +8,7 @@ import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from workbench.workload.nexmark.pools import DRAWS_PER_EVENT, GOLDEN, Draw, ExtraPool, Pool, mix, pools
+from workbench.workload.nexmark.events import DRAWS_PER_EVENT, GOLDEN, Draw, Pool, mix, pools
 from workbench.workload.nexmark.settings import DEFAULTS, NexmarkSettings
 from workbench.workload.query import EventClock
 
@@ -33,8 +33,7 @@ def event(number: int, settings: NexmarkSettings = DEFAULTS, clock: EventClock |
     if one.kind == 0:
         record = one.person()
     elif one.kind == 1:
-        lookahead = settings.auctions_in_flight * settings.total // settings.auctions
-        horizon = _time_us(adjusted + lookahead, clock) // 1000 - due_us // 1000
+        horizon = _time_us(adjusted + 1666, clock) // 1000 - due_us // 1000
         record = one.auction(time_us, horizon)
     else:
         record = one.bid()
@@ -63,15 +62,14 @@ def _text(pool: Pool, index: int) -> str:
 class _Event:
     def __init__(self, event_id: int, settings: NexmarkSettings) -> None:
         self.event_id, self.settings = event_id, settings
-        people, auctions = settings.people, settings.auctions
-        epoch, offset = divmod(event_id, people + auctions + settings.bids)
-        self.last_person = epoch * people + min(offset, people - 1)
-        if offset < people:
-            self.kind, self.last_auction = 0, (epoch - 1) * auctions + auctions - 1
-        elif offset < people + auctions:
-            self.kind, self.last_auction = 1, epoch * auctions + offset - people
+        epoch, offset = divmod(event_id, 50)
+        self.last_person = epoch
+        if offset < 1:
+            self.kind, self.last_auction = 0, epoch * 3 - 1
+        elif offset < 4:
+            self.kind, self.last_auction = 1, epoch * 3 + offset - 1
         else:
-            self.kind, self.last_auction = 2, epoch * auctions + auctions - 1
+            self.kind, self.last_auction = 2, epoch * 3 + 2
 
     def word(self, draw: Draw) -> int:
         return draw_one(self.settings.seed, self.event_id, draw)
@@ -91,13 +89,13 @@ class _Event:
         return people - active + self.below(draw, active + 10)
 
     def any_auction(self, draw: Draw) -> int:
-        low = max(self.last_auction - self.settings.auctions_in_flight, 0)
+        low = max(self.last_auction - 100, 0)
         return low + self.below(draw, self.last_auction - low + 1 + 10)
 
     def hot(self, last: int) -> int:
         return last // self.settings.hot_batch * self.settings.hot_batch
 
-    def filler(self, pool: ExtraPool, average: int, size: int) -> str:
+    def filler(self, pool: Pool, average: int, size: int) -> str:
         if size > average:
             return ""
         missing = average - size
@@ -105,7 +103,7 @@ class _Event:
         word = self.word(Draw.EXTRA)
         length = missing - delta + (((word >> 32) * (2 * delta) >> 32) if delta else 0)
         copy = (word & 0xFFFFFFFF) * pool.copies >> 32
-        text = _text(pool.pool, (length - pool.shortest) * pool.copies + copy)
+        text = _text(pool, (length - pool.shortest) * pool.copies + copy)
         if len(text) != length:
             raise AssertionError((len(text), length))
         return text
@@ -113,40 +111,40 @@ class _Event:
     def person(self) -> dict[str, Any]:
         texts = pools(self.settings)
         record = {
-            "name": _text(texts.names, self.below(Draw.FIRST_NAME, 11) * 9 + self.below(Draw.LAST_NAME, 9)),
-            "emailAddress": _text(texts.emails, self.below(Draw.EMAIL, 4096)),
-            "creditCard": _text(texts.cards, self.below(Draw.CARD, 4096)),
-            "city": _text(texts.cities, self.below(Draw.CITY, 10)),
-            "state": _text(texts.states, self.below(Draw.STATE, 6)),
+            "name": _text(texts["names"], self.below(Draw.FIRST_NAME, 11) * 9 + self.below(Draw.LAST_NAME, 9)),
+            "emailAddress": _text(texts["emails"], self.below(Draw.EMAIL, 4096)),
+            "creditCard": _text(texts["cards"], self.below(Draw.CARD, 4096)),
+            "city": _text(texts["cities"], self.below(Draw.CITY, 10)),
+            "state": _text(texts["states"], self.below(Draw.STATE, 6)),
         }
         size = 8 + sum(map(len, record.values()))
-        extra = self.filler(texts.person_extra, self.settings.person_bytes, size)
-        return {"id": self.last_person + self.settings.first_person_id, **record, "extra": extra}
+        extra = self.filler(texts["person_extra"], 200, size)
+        return {"id": self.last_person + 1000, **record, "extra": extra}
 
     def auction(self, time_us: int, horizon_ms: int) -> dict[str, Any]:
-        texts, settings = pools(self.settings), self.settings
-        hot = self.below(Draw.HOT_SELLER, settings.hot_seller_ratio) > 0
+        texts = pools(self.settings)
+        hot = self.below(Draw.HOT_SELLER, 4) > 0
         seller = self.hot(self.last_person) if hot else self.any_person(Draw.SELLER)
         initial = self.price(Draw.INITIAL_BID)
         lifetime_ms = 1 + self.below(Draw.EXPIRY, max(2 * horizon_ms, 1))
-        item = _text(texts.items, self.below(Draw.ITEM, 4096))
-        description = _text(texts.descriptions, self.below(Draw.DESCRIPTION, 4096))
+        item = _text(texts["items"], self.below(Draw.ITEM, 4096))
+        description = _text(texts["descriptions"], self.below(Draw.DESCRIPTION, 4096))
         return {
-            "id": self.last_auction + settings.first_auction_id,
+            "id": self.last_auction + 1000,
             "itemName": item,
             "description": description,
             "initialBid": initial,
             "reserve": initial + self.price(Draw.RESERVE),
             "expires": _moment(time_us + 1000 * lifetime_ms),
-            "seller": seller + settings.first_person_id,
+            "seller": seller + 1000,
             "category": 10 + self.below(Draw.CATEGORY, 5),
-            "extra": self.filler(texts.auction_extra, settings.auction_bytes, 48 + len(item) + len(description)),
+            "extra": self.filler(texts["auction_extra"], 500, 48 + len(item) + len(description)),
         }
 
     def bid(self) -> dict[str, Any]:
-        texts, settings = pools(self.settings), self.settings
-        hot_auction = self.below(Draw.HOT_AUCTION, settings.hot_auction_ratio) > 0
-        hot_bidder = self.below(Draw.HOT_BIDDER, settings.hot_bidder_ratio) > 0
+        texts = pools(self.settings)
+        hot_auction = self.below(Draw.HOT_AUCTION, 2) > 0
+        hot_bidder = self.below(Draw.HOT_BIDDER, 4) > 0
         auction = self.hot(self.last_auction) if hot_auction else self.any_auction(Draw.AUCTION)
         bidder = self.hot(self.last_person) + 1 if hot_bidder else self.any_person(Draw.BIDDER)
         if self.below(Draw.HOT_CHANNEL, 2) > 0:
@@ -154,10 +152,10 @@ class _Event:
         else:
             channel = 4 + self.below(Draw.CHANNEL, 10_000)
         return {
-            "auction": auction + settings.first_auction_id,
-            "bidder": bidder + settings.first_person_id,
+            "auction": auction + 1000,
+            "bidder": bidder + 1000,
             "price": self.price(Draw.PRICE),
-            "channel": _text(texts.channels, channel),
-            "url": _text(texts.urls, channel),
-            "extra": self.filler(texts.bid_extra, settings.bid_bytes, 32),
+            "channel": _text(texts["channels"], channel),
+            "url": _text(texts["urls"], channel),
+            "extra": self.filler(texts["bid_extra"], self.settings.bid_bytes, 32),
         }

@@ -5,6 +5,7 @@ import math
 from datetime import UTC, datetime
 
 import numpy as np
+import pyarrow as pa
 from event_log_lines import SAVED, SCANNED, job, node, plan_of, stage, task
 
 LISTENER = "org.apache.spark.sql.streaming.StreamingQueryListener$"
@@ -131,3 +132,12 @@ def written(path, given):
     """Write events to a file, one a line."""
     path.write_text("".join(json.dumps(event) + "\n" for event in given), encoding="utf-8")
     return path
+
+
+def zstd(text):
+    """One frame, written in pieces, as Spark does."""
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        for start in range(0, len(text), 32768):
+            stream.write(text[start : start + 32768])
+    return sink.getvalue().to_pybytes()

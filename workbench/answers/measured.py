@@ -9,7 +9,6 @@ from workbench import units
 from workbench.advice import Advice
 from workbench.answers import page
 from workbench.answers.answer import COUNT, RATE, SECONDS, SHARE, Answer, Fact
-from workbench.metrics import METRICS
 from workbench.placement import measured_query
 from workbench.records import Measurement, Probe
 from workbench.study import Planned
@@ -169,15 +168,15 @@ def _operators(measurement: Measurement) -> list[Card]:
             "Operator": lambda one: one[0].operator,
             "Tasks": lambda one: one[0].tasks,
             "Busyness (%)": lambda one: 100 * one[0].busyness,
-            _metric("True rate", "true_processing_rate"): lambda one: one[0].true_processing_rate,
-            _metric("In", "records_in"): lambda one: one[0].records_in,
-            _metric("Out", "records_out"): lambda one: one[0].records_out,
-            _metric("CPU", "cpu_s"): lambda one: one[0].cpu_s,
-            _metric("Shuffle", "shuffle_bytes"): lambda one: one[0].shuffle_bytes,
-            _metric("State", "state_bytes"): lambda one: one[0].state_bytes,
+            "True rate (records/s per task)": lambda one: one[0].true_processing_rate,
+            "In (records)": lambda one: one[0].records_in,
+            "Out (records)": lambda one: one[0].records_out,
+            "CPU (s)": lambda one: one[0].cpu_s,
+            "Shuffle (bytes)": lambda one: one[0].shuffle_bytes,
+            "State (bytes)": lambda one: one[0].state_bytes,
             "Cache hits (%)": lambda one: times(100, one[0].cache_hit_rate),
             "State read (µs)": lambda one: times(1e6, one[0].state_latency_s),
-            _metric("Key skew", "key_skew"): lambda one: one[0].key_skew,
+            "Key skew (ratio)": lambda one: one[0].key_skew,
             "Fixed cost a (ms per task)": lambda one: times(1e3, one[1].fixed_s if one[1] else None),
             "Cost b (µs per record)": lambda one: times(1e6, one[1].per_record_s if one[1] else None),
         },
@@ -191,10 +190,6 @@ def _operators(measurement: Measurement) -> list[Card]:
     )
     figure = figures.draw_operators(observation, finding)
     return [Card("operators", title, f"{finding}{said}.", figure, table)]
-
-
-def _metric(name: str, field: str) -> str:
-    return f"{name} ({METRICS[field].unit})"
 
 
 def _dataflow(measurement: Measurement) -> list[Card]:

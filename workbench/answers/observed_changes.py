@@ -102,7 +102,7 @@ def _growth(state: StateSeen, found: Observed) -> dict[str, Advice]:
 def _costs(state: StateSeen, found: Observed) -> dict[str, Advice]:
     said, slots, operator = {}, found.running.slots, state.operator
     in_rocksdb = state.compaction_s is not None
-    committing_s = state.committing_s(slots)
+    committing_s = state.in_turns_s(state.commit_s, slots)
     if committing_s > _COSTS * state.batch_s:
         stores = f" and {units.some(state.instances, 'store')}" if state.instances else ""
         commits = (

@@ -141,13 +141,13 @@ def _target(plan: CapacityPlan, currency: str | None) -> tuple[Fact, ...]:
 
 def _ending_run(plan: CapacityPlan, run: EndingRun) -> str:
     """Describe how long a run that ends lasts, and what it costs."""
-    lasts, at_worst = about(run.lasts_s(plan.expected_rate)), about(run.lasts_s(plan.low))
-    said = f"A run of {units.scaled(run.rows, 'rows', 2)} lasts about {lasts}, {about(run.start_s)} of it to start"
-    said += f" ({at_worst} at the interval's low end), of the {about(run.deadline_s)} that it may"
-    price, paid = plan.price_per_run(), plan.price
-    if price is None or paid is None:
+    lasts_s, at_worst = run.lasts_s(plan.expected_rate), about(run.lasts_s(plan.low))
+    said = f"A run of {units.scaled(run.rows, 'rows', 2)} lasts about {about(lasts_s)}, {about(run.start_s)} of it to "
+    said += f"start ({at_worst} at the interval's low end), of the {about(run.deadline_s)} that it may"
+    if plan.price is None:
         return f"{said}."
-    return f"{said}; its workers cost {units.number(price)} {paid.instance.currency} a run."
+    paid = units.number(plan.price.per_hour * lasts_s / 3600)
+    return f"{said}; its workers cost {paid} {plan.price.instance.currency} a run."
 
 
 def _in_words(planned: Planned) -> tuple[str, ...]:

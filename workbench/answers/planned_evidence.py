@@ -191,19 +191,17 @@ def _day(planned: Planned) -> list[Card]:
     if chosen is None or chosen.day is None:
         missing = "No plan carries the day's peak, so none can be compared with following the load. Leave targets out."
         return [] if planned.study.day is None else [Card("day", _DAY, missing, kind="no-data")]
-    day = chosen.day
-    saved = 1 - day.slot_hours / day.static_slot_hours
+    day, whole_day = chosen.day, sum(chosen.day.hours)
+    slot_hours, static_slot_hours = day.over(day.slots), whole_day * day.static_slots
     finding = (
         f"{units.some(day.static_slots, 'slot')} all day {'is' if day.static_slots == 1 else 'are'} "
-        f"{units.number(day.static_slot_hours)} slot hours. A deployment that "
+        f"{units.number(static_slot_hours)} slot hours. A deployment that "
         f"follows the load every {units.seconds(3600 * day.hours[0])} takes {min(day.slots):,} to {max(day.slots):,} "
-        f"slots and {units.number(day.slot_hours)} slot hours, {units.share(saved)} less"
+        f"slots and {units.number(slot_hours)} slot hours, {units.share(1 - slot_hours / static_slot_hours)} less"
     )
-    if day.cost is not None and day.whole_static_cost is not None and chosen.price is not None:
-        currency = chosen.price.instance.currency
-        finding += (
-            f"; in whole workers {units.number(day.cost)} instead of {units.number(day.whole_static_cost)} {currency}"
-        )
+    if day.costs is not None and day.static_cost is not None and chosen.price is not None:
+        costs = f"{units.number(day.over(day.costs))} instead of {units.number(whole_day * day.static_cost)}"
+        finding += f"; in whole workers {costs} {chosen.price.instance.currency}"
     columns = headings(("From (h)", "Highest rate (records/s)", "Slots"))
     began = [number * day.hours[0] for number in range(len(day.hours))]  # only the last one may be shorter
     table = Table("The day, step by step", columns, tuple(zip(began, day.rates, day.slots, strict=True)))

@@ -16,7 +16,7 @@ from workbench.checks import shown
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.journal import Entry, Journal
-from workbench.records import FailedRun, Machine, Measurement, Probe, measurement_from_dict, structure, unstructure
+from workbench.records import FailedRun, Machine, Measurement, Probe, structure, unstructure
 
 T = TypeVar("T")
 
@@ -148,7 +148,7 @@ def _event_of(entry: Entry) -> Event | None:
             probe = structure(data, Probe, "The recorded probe")
             return Probed(key, probe) if entry.kind == "probe" else LoadProbed(key, probe)
         case "finished":
-            return Finished(key, measurement_from_dict(data, "The recorded measurement"))
+            return Finished(key, structure(data, Measurement, "The recorded measurement"))
         case "given up":
             return Abandoned(key, str(data["reason"]))
     return None

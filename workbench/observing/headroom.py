@@ -104,15 +104,12 @@ class Headroom:
         return self.rate is not None and self.admitted_rate is not None and self.admitted_rate < self.rate
 
     @property
-    def carried_rate(self) -> float | None:
-        """The rate carried as configured: the slots' rate, or the cap's if that is less; None without a rate."""
-        return self.rate if self.rate is None or self.admitted_rate is None else min(self.rate, self.admitted_rate)
-
-    @property
     def left(self) -> float | None:
-        """What the query carries over its peak, less 1; None without a rate."""
-        carried = self.carried_rate
-        return None if carried is None or self.peak_rate <= 0 else carried / self.peak_rate - 1
+        """What the query carries as configured over its peak, less 1; None without a rate."""
+        if self.rate is None or self.peak_rate <= 0:
+            return None
+        carried = self.rate if self.admitted_rate is None else min(self.rate, self.admitted_rate)
+        return carried / self.peak_rate - 1
 
 
 def unseen(with_rows: int, triggers: int, left_out: int) -> Headroom:

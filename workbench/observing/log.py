@@ -73,11 +73,9 @@ def read_log(
     `read_events` has their forms. `progress` is for an event log that has none, `slots` (tasks that could run at once)
     where the log does not show its executors.
     """
-    reading = _Reading(READ)
-    reading.take_all(read_events(path))
+    reading = _Reading(READ).take_all(read_events(path))
     if reading.out_of_order:
-        reading = _Reading(READ)
-        reading.take_all(latest_in_time(read_events(path), READ))
+        reading = _Reading(READ).take_all(latest_in_time(read_events(path), READ))
     if progress is not None:
         if any(one.triggers for one in reading.queries.values()):
             raise WorkbenchError(
@@ -85,9 +83,7 @@ def read_log(
                 "two out.",
                 settings=("progress",),
             )
-        order = _Reading(READ)
-        order.take_all(read_events(progress))
-        told = read_events(progress)
+        told, order = read_events(progress), _Reading(READ).take_all(read_events(progress))
         reading.take_all(latest_in_time(told, READ) if order.out_of_order else told)
     if slots is not None:
         whole("The slots", slots, 1, bounds.TASKS)
@@ -179,13 +175,14 @@ class _Reading:
     began_s: float | None = None  # of an application without queries so far
     spark: str = ""
 
-    def take_all(self, events: Iterable[dict[str, Any]]) -> None:
+    def take_all(self, events: Iterable[dict[str, Any]]) -> "_Reading":
         """Take events in; leave out and count unexpected ones, because another program writes the log."""
         for event in events:
             try:
                 self.take(event)
             except _BROKEN:
                 self.broken += 1
+        return self
 
     def take(self, event: dict[str, Any]) -> None:
         kind = event["Event"].rsplit(".", 1)[-1].rsplit("$", 1)[-1]

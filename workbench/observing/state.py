@@ -54,12 +54,8 @@ class StateSeen:
     # how fast RocksDB's files grow with its rows, bytes; without them it is what compaction takes away again
     disk_per_day: float = 0.0
 
-    def committing_s(self, slots: int) -> float:
-        """Seconds of a batch's time that commits take; `slots` is 0 if unknown."""
-        return self.in_turns_s(self.commit_s, slots)
-
     def in_turns_s(self, summed_s: float, slots: int) -> float:
-        """Return how long work of `summed_s` over all partitions lasts: they take turns, one on each slot at a time."""
+        """Return how long work of `summed_s` over all partitions lasts, in turns on the slots; 0: unknown."""
         if not self.partitions:
             return 0.0
         turns = -(-self.partitions // slots) if slots else 1

@@ -32,7 +32,6 @@ from workbench.records.measurement import (
     Run,
     Verdict,
     core_speed_of,
-    measurement_from_dict,
     measurement_from_document,
     nearest_run,
     overrun_s,

@@ -52,6 +52,8 @@ def unstructure(value: object) -> dict[str, Any]:
 
 def structure(data: object, kind: type[_Kind], what: str) -> _Kind:
     """Build a `kind` from plain JSON values; `what` names the document in errors."""
+    if not isinstance(data, Mapping):
+        raise WorkbenchError(f"{what} is {shown(data)}; it must be an object. Correct it, or measure again.")
     try:
         return _CONVERTER.structure(data, kind)
     except Exception as error:

@@ -365,27 +365,24 @@ def why_ours(name: str) -> str:
 
 
 def _check_setting(name: object, value: object) -> None:
-    what = "The study's key 'spark'"
+    wrong = ""
     if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > bounds.TEXT:
-        raise WorkbenchError(f"{what} has {shown(name)}; write Spark's own names, spark.NAME.", settings=("spark",))
-    if not isinstance(value, str) or "\0" in value or "\n" in value or len(value) > bounds.TEXT:
-        raise WorkbenchError(
-            f"{what}: {name} must be a text of one line and at most {bounds.TEXT:,} characters.", settings=("spark",)
+        wrong = f" has {shown(name)}; write Spark's own names, spark.NAME."
+    elif not isinstance(value, str) or "\0" in value or "\n" in value or len(value) > bounds.TEXT:
+        wrong = f": {name} must be a text of one line and at most {bounds.TEXT:,} characters."
+    elif reason := why_ours(name):
+        wrong = f" sets {name}, which the workbench must set itself: {reason}. Remove it."
+    elif name in JOINED and VARIABLE.search(value):
+        wrong = (
+            f": {name} names a variable, and what starts a JVM is read by all users of a machine. Put the secret into "
+            "a setting of its own."
         )
-    if reason := why_ours(name):
-        raise WorkbenchError(
-            f"{what} sets {name}, which the workbench must set itself: {reason}. Remove it.", settings=("spark",)
-        )
-    if name in JOINED and VARIABLE.search(value):
-        raise WorkbenchError(
-            f"{what}: {name} names a variable, and what starts a JVM is read by all users of a machine. Put the secret "
-            "into a setting of its own.",
-            settings=("spark",),
-        )
-    literal = VARIABLE.sub("", value)
-    if (is_secret(name) and value == literal != "") or redacted(literal) != literal:
-        raise WorkbenchError(
-            f"{what}: {name} looks like a secret, which would be kept in plans and journals. Write the name of a "
-            f"variable of the environment instead: {name}: '${{NAME}}'.",
-            settings=("spark",),
-        )
+    else:
+        literal = VARIABLE.sub("", value)
+        if (is_secret(name) and value == literal != "") or redacted(literal) != literal:
+            wrong = (
+                f": {name} looks like a secret, which would be kept in plans and journals. Write the name of a "
+                f"variable of the environment instead: {name}: '${{NAME}}'."
+            )
+    if wrong:
+        raise WorkbenchError(f"The study's key 'spark'{wrong}", settings=("spark",))

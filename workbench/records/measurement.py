@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 from workbench import __version__
 from workbench.checks import shown
@@ -325,13 +325,6 @@ def core_speed_of(runs: Iterable[Measurement]) -> CoreSpeed | None:
     return typical_of(run.core_speed for run in runs)
 
 
-def measurement_from_dict(data: Mapping[str, Any], what: str = "The measurement") -> Measurement:
-    """Build a measurement from plain JSON values; `what` names it in errors."""
-    if not isinstance(data, Mapping):
-        raise WorkbenchError(f"{what} is {shown(data)}; it must be an object. Measure again.")
-    return structure(data, Measurement, what)
-
-
 def measurement_from_document(document: object, what: str) -> Measurement:
     """Build a measurement from the values of its file; `what` names it in errors."""
     if not isinstance(document, Mapping):
@@ -339,7 +332,7 @@ def measurement_from_document(document: object, what: str) -> Measurement:
     check_version(
         document.get("version"), VERSION, f"{what} has", "Read it with the workbench that wrote it, or measure again."
     )
-    return measurement_from_dict({name: value for name, value in document.items() if name != "version"}, what)
+    return structure({name: value for name, value in document.items() if name != "version"}, Measurement, what)
 
 
 def nearest_run(runs: Iterable[Measurement], budget: Budget) -> Measurement | None:

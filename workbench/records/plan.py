@@ -92,12 +92,6 @@ class CapacityPlan:
     inputs: Mapping[str, float] | None = None  # shares of the rate by input, where the query has several
     script: ScriptFacts | None = None  # facts about the script that it starts, if any
 
-    def price_per_run(self) -> float | None:
-        """Price of its workers for a run; None without a price, or without an end."""
-        if self.price is None or self.run is None:
-            return None
-        return self.price.per_hour * self.run.lasts_s(self.expected_rate) / 3600
-
     def catch_up_s(self, outage_s: float, capacity: float | None = None) -> float:
         """Seconds until the backlog of an outage is gone at `capacity`, or the expected; inf without spare capacity."""
         spare = (self.expected_rate if capacity is None else capacity) - self.rate
@@ -157,20 +151,7 @@ class CapacityPlan:
         The cap is what the capacity admits in one interval, so that after an outage batches last no longer than that.
         You fill in the names in capitals. For a script, it is a text on what the script must set.
         """
-        sources = list(self.layout.source_partitions.values()) if self.layout is not None else []
-        partitions = max(sources, default=self.budget.slots)
-        return skeleton(
-            self.query,
-            self.rate,
-            partitions,
-            self.expected_rate,
-            self.budget.interval_s,
-            ends=self.run is not None,
-            **({"inputs": self.inputs} if self.inputs else {}),
-            settings=self.settings,
-            script=self.script,
-            planned=self.spark_conf(),
-        )
+        return skeleton(self)
 
     @property
     def watched(self) -> str:
@@ -180,9 +161,9 @@ class CapacityPlan:
     @property
     def needed(self) -> tuple[str, ...]:
         """The packages that its sources and its sink need."""
-        writes = "noop" if self.settings is None else self.settings.writes.kind
-        # measured with noop, its own sink may be a topic
-        return (NEEDED,) if self.script is None or writes in {"kafka", "noop"} else self.script.needed
+        writes = (self.settings or JobSettings()).writes.kind  # measured with noop, its own sink may be a topic
+        reads = () if self.script is None else self.script.reads
+        return () if reads and "kafka" not in reads and writes not in {"kafka", "noop"} else (NEEDED,)
 
     def command(self) -> str:
         """Return the shell command that starts the skeleton `job`, or the script, with what source and query need."""

@@ -401,25 +401,6 @@ class Day:
     costs: tuple[float, ...] | None = None
     static_cost: float | None = None
 
-    @property
-    def slot_hours(self) -> float:
-        """Slot hours of a deployment that follows the load."""
-        return self._over_the_day(self.slots)
-
-    @property
-    def static_slot_hours(self) -> float:
-        """Slot hours of a deployment that does not follow the load."""
-        return sum(self.hours) * self.static_slots
-
-    @property
-    def cost(self) -> float | None:
-        """Cost of the day if the deployment follows the load."""
-        return None if self.costs is None else self._over_the_day(self.costs)
-
-    def _over_the_day(self, each: Sequence[float]) -> float:
+    def over(self, each: Sequence[float]) -> float:
+        """Sum what each step takes per hour over the day, if the deployment follows the load."""
         return sum(hours * amount for hours, amount in zip(self.hours, each, strict=True))
-
-    @property
-    def whole_static_cost(self) -> float | None:
-        """Cost of the day if the deployment does not follow the load."""
-        return None if self.static_cost is None else sum(self.hours) * self.static_cost

@@ -10,7 +10,7 @@ from workbench.errors import WorkbenchError
 from workbench.files import write_whole
 from workbench.reading import parse_json, read_text
 from workbench.records.documents import check_version, structure, unstructure
-from workbench.records.measurement import FailedRun, Measurement, Run, measurement_from_dict
+from workbench.records.measurement import FailedRun, Measurement, Run
 from workbench.records.plan import CapacityPlan, plan_from_dict, plan_to_dict
 from workbench.records.plan_parts import InstanceType
 
@@ -130,32 +130,27 @@ def planned_to_dict(planned: PlannedStudy) -> dict[str, Any]:
     }
 
 
-def planned_from_dict(document: object, path: str) -> PlannedStudy:
+def planned_from_dict(document: Any, path: str) -> PlannedStudy:  # noqa: ANN401 - JSON
     """Build a planned study from plain JSON values; `path` names it in errors."""
+    what = f"A run in {path}"
     try:
-        return _read(document, path)
+        check_version(document["version"], VERSION, f"The plans {path} have", "Plan again with workbench plan.")
+        runs, sweep = (
+            tuple(
+                structure(run, FailedRun, what) if "failure" in run else structure(run, Measurement, what)
+                for run in document.get(name, ())
+            )
+            for name in ("runs", "sweep")
+        )
+        instances = document.get("instances", ())
+        return PlannedStudy(
+            study=dict(document["study"]),
+            reason=str(document["reason"]),
+            plans=tuple(plan_from_dict(one, f"A plan in {path}") for one in document["plans"]),
+            refused=tuple(Refusal(float(one["rate"]), str(one["reason"])) for one in document.get("refused", ())),
+            runs=runs,
+            sweep=sweep,
+            instances=tuple(structure(one, InstanceType, f"An instance type in {path}") for one in instances),
+        )
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise WorkbenchError(f"{path} holds no plans ({error}); make them with workbench plan.") from error
-
-
-def _read(document: Any, path: str) -> PlannedStudy:  # noqa: ANN401 - JSON
-    check_version(document["version"], VERSION, f"The plans {path} have", "Plan again with workbench plan.")
-    what = f"A run in {path}"
-    runs, sweep = (
-        tuple(
-            structure(run, FailedRun, what) if "failure" in run else measurement_from_dict(run, what)
-            for run in document.get(name, ())
-        )
-        for name in ("runs", "sweep")
-    )
-    return PlannedStudy(
-        study=dict(document["study"]),
-        reason=str(document["reason"]),
-        plans=tuple(plan_from_dict(one, f"A plan in {path}") for one in document["plans"]),
-        refused=tuple(Refusal(float(one["rate"]), str(one["reason"])) for one in document.get("refused", ())),
-        runs=runs,
-        sweep=sweep,
-        instances=tuple(
-            structure(one, InstanceType, f"An instance type in {path}") for one in document.get("instances", ())
-        ),
-    )

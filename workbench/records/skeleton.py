@@ -7,12 +7,15 @@ import keyword
 import math
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from workbench import units
 from workbench.records.job_settings import NOOP, JobSettings, Sink
+
+if TYPE_CHECKING:
+    from workbench.records.plan import CapacityPlan
 
 NEEDED = "org.apache.spark:spark-sql-kafka-0-10_2.13:SPARK-VERSION"  # the package that its source needs
 _OWN = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*):([^\W\d]\w*)", re.ASCII)
@@ -56,7 +59,6 @@ _STREAM = """{stream} = (
     .option("maxOffsetsPerTrigger", {cap})
     .load()
 )"""
-_ONE: Mapping[str, float] = {"": 1.0}
 _FILES = {"csv", "delta", "json", "orc", "parquet", "text", "xml"}
 
 
@@ -67,18 +69,6 @@ class ScriptFacts:
     name: str = ""  # name of its query (``queryName``); "" if it has none
     reads: tuple[str, ...] = ()  # Spark's formats of its sources, in the order of the inputs; empty: not known
     sets: tuple[str, ...] = ()  # settings that it makes itself, ``NAME=VALUE``
-
-    @property
-    def needed(self) -> tuple[str, ...]:
-        """The packages that its sources need."""
-        return () if self.reads and "kafka" not in self.reads else (NEEDED,)
-
-    def in_both(self, planned: Mapping[str, str]) -> Iterator[str]:
-        """Describe the settings it makes that are `planned` otherwise."""
-        for one in self.sets:
-            name, _, value = one.partition("=")
-            if name in planned and planned[name] != value:
-                yield f"    take out {one}: the plan has {planned[name]}"
 
 
 def names_of(query: str) -> tuple[str, str]:
@@ -104,38 +94,33 @@ def script_of(query: str) -> tuple[str, ...] | None:
         return None
 
 
-def skeleton(
-    query: str,
-    rate: float,
-    partitions: int,
-    capacity: float,
-    interval_s: float,
-    *,
-    ends: bool = False,
-    inputs: Mapping[str, float] = _ONE,
-    settings: JobSettings | None = None,
-    script: ScriptFacts | None = None,
-    planned: Mapping[str, str] = MappingProxyType({}),
-) -> str:
-    """Write the job of `query` for `rate`, whose batches admit what `capacity` processes in one interval.
+def skeleton(plan: "CapacityPlan") -> str:
+    """Write the job of a plan, whose batches admit what its capacity processes in one interval.
 
-    It runs continuously, or takes the available rows and `ends`. Several `inputs` have their shares of `rate`. It
-    writes as `settings` say, to a TABLE of yours. For a script: what it must set itself, and what is `planned` instead.
+    It runs continuously, or takes the available rows and ends. It writes as the plan's settings say, to a TABLE of
+    yours. For a script: what it must set itself, and what it sets otherwise than the plan.
     """
-    title = f"{query} at {units.rate(rate)}".replace("\\", "/").replace('"', "'")
-    caps = {name: _floored(share * capacity * interval_s) for name, share in inputs.items()}
+    query, interval_s, inputs = plan.query, plan.budget.interval_s, plan.inputs or {"": 1.0}
+    laid_out = [] if plan.layout is None else [*plan.layout.source_partitions.values()]
+    partitions = max(laid_out, default=plan.budget.slots)
+    title = f"{query} at {units.rate(plan.rate)}".replace("\\", "/").replace('"', "'")
+    caps = {name: _floored(share * plan.expected_rate * interval_s) for name, share in inputs.items()}
+    ends = plan.run is not None
     trigger = "availableNow=True" if ends else f'processingTime="{round(interval_s * 1000)} milliseconds"'
     if (started := script_of(query)) is not None:
-        known = script or ScriptFacts()
+        known = plan.script or ScriptFacts()
         reads = known.reads if len(known.reads) == len(caps) else [""] * len(caps)
         sources = zip(caps.items(), reads, strict=True)
         lines = [line for (name, cap), kind in sources for line in _source(name, kind, partitions, cap)]
         if started[0].endswith(".py"):
-            named = f".queryName({query!r})" if script is not None and not script.name else ""
+            named = f".queryName({query!r})" if plan.script is not None and not plan.script.name else ""
             lines.append(f"    query: {named}.trigger({trigger})")
-        told = "\n".join([*lines, *known.in_both(planned)]) or "    nothing"
+        conf, made = plan.spark_conf(), (one.partition("=") for one in known.sets)
+        doubled = [(name, value) for name, _, value in made if conf.get(name, value) != value]
+        lines += [f"    take out {name}={value}: the plan has {conf[name]}" for name, value in doubled]
+        told = "\n".join(lines) or "    nothing"
         return _SCRIPTS.format(title=title, lines=told.replace("\\", "/").replace('"' * 3, "'"))
-    brought = settings or JobSettings()
+    brought = plan.settings or JobSettings()
     sink, checkpoint = brought.writes, brought.checkpoint
     more, written, start = _writing(sink)
     module, function = names_of(query)

@@ -24,7 +24,7 @@ from typing import Self
 
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.records import Measurement, measurement_from_dict
+from workbench.records import Measurement, structure
 from workbench.study.carry_out import run_study
 from workbench.study.planned import Planned, asked_of, write_planned
 from workbench.study.spec import Study
@@ -70,7 +70,7 @@ class StudyHistory:
     def measured(self) -> tuple[Measurement, ...]:
         """Finished measurements of the run under way."""
         entries = self.journal.entries("finished")
-        return tuple(measurement_from_dict(entry.data, "A recorded measurement") for entry in entries)
+        return tuple(structure(entry.data, Measurement, "A recorded measurement") for entry in entries)
 
     def run(self, study: Study, *, testbed: Testbed | None = None) -> tuple[Planned, Path | None]:
         """Carry out `study`, keep the result, and return it with the plans of the run before, None for the first.

@@ -63,10 +63,13 @@ class Replay:
     span: int = 0  # by how much they differ, where they are integers
     inside: Inside | None = None  # event time and renewed values inside texts of a column; None: they are columns
 
+    def stored(self) -> pa.Table:
+        """All rows of the file, mapped into memory."""
+        return pa.ipc.open_file(pa.memory_map(self.path)).read_all()
+
     def schema(self) -> pa.Schema:
         """Columns of the data set; the event time is a timestamp, or an integer where it was one."""
-        with pa.memory_map(self.path) as file:
-            stored = pa.ipc.open_file(file).schema
+        stored = self.stored().schema
         columns = pa.schema([field for field in stored if field.name not in _HIDDEN], stored.metadata)
         return columns if self.inside is None else self.inside.schema(columns)
 
@@ -157,13 +160,11 @@ def prepare(
     return Replay(str(target), rows, event_time, complete, per_s, renew=tuple(renew), inside=inside)
 
 
-def check(dataset: Dataset, event_time: str | None, renew: Sequence[str] = ()) -> None:
-    """Refuse a data set that cannot be replayed, or its columns not renewed, before anything starts."""
-    _checked(dataset, event_time, renew)
+def check(dataset: Dataset, event_time: str | None, renew: Sequence[str] = ()) -> tuple[pads.Dataset, pa.Schema, float]:
+    """Refuse a data set that cannot be replayed, or its columns not renewed, before anything starts.
 
-
-def _checked(dataset: Dataset, event_time: str | None, renew: Sequence[str]) -> tuple[pads.Dataset, pa.Schema, float]:
-    """Check a data set as `check` does; return it, its stored columns, and the bytes of a row."""
+    Returns the data, their columns as they are stored, and the bytes of a row.
+    """
     if not is_there(dataset.path):
         raise QueryError(f"The dataset {dataset.path!r} does not exist; check the path.")
     with _readable(dataset):
@@ -266,7 +267,7 @@ def _copy(
 ) -> tuple[int, bool]:
     """Write batches of exactly `BATCH_ROWS` rows; return the number of rows and whether the copy is complete."""
     stored = schema.append(pa.field(LATENESS, pa.int64())) if event_time else schema
-    latest_us, rows, written, waiting = -(1 << 62), 0, 0, []
+    latest_us, rows, written, left = -(1 << 62), 0, 0, stored.empty_table()
     complete = True
     with pa.OSFile(str(target), "wb") as file, pa.ipc.new_file(file, stored) as writer:
         for batch in source.to_batches(batch_size=BATCH_ROWS):
@@ -281,17 +282,13 @@ def _copy(
                 running = np.maximum(np.maximum.accumulate(times), latest_us)
                 latest_us = int(running[-1])
                 table = table.append_column(stored.field(LATENESS), pa.array(running - times))
-            waiting.append(table)
             rows += table.num_rows
             written += table.nbytes
-            joined = pa.concat_tables(waiting)
+            joined = pa.concat_tables([left, table])
             whole = joined.num_rows // BATCH_ROWS * BATCH_ROWS
-            for part in range(0, whole, BATCH_ROWS):
-                writer.write_batch(joined.slice(part, BATCH_ROWS).combine_chunks().to_batches()[0])
-            waiting = [joined.slice(whole)]
-        rest = pa.concat_tables(waiting).combine_chunks() if waiting else None
-        if rest is not None and rest.num_rows:
-            writer.write_batch(rest.to_batches()[0])
+            writer.write_table(joined.slice(0, whole).combine_chunks(), BATCH_ROWS)
+            left = joined.slice(whole)
+        writer.write_table(left.combine_chunks())
     return rows, complete
 
 
@@ -383,7 +380,7 @@ def check_inputs(inputs: Sequence[Input]) -> None:
     """Refuse inputs that cannot be replayed together, before anything starts; the times of large ones stay unread."""
     ends = {}
     for one in inputs:
-        source, schema, row_bytes = _checked(one.dataset, one.dataset.event_time, one.renew)
+        source, schema, row_bytes = check(one.dataset, one.dataset.event_time, one.renew)
         if one.dataset.event_time is None or _bytes_of(one.dataset) > _READ_BYTES:
             continue
         with _readable(one.dataset):
@@ -407,10 +404,9 @@ def _span(inputs: Sequence[Input], alone: Sequence[Replay]) -> int:
     """Return the number to add to renewed integers in each pass over the data, so that none is repeated."""
     ends = list[int]()
     for one, replay in zip(inputs, alone, strict=True):
-        with pa.memory_map(replay.path) as file:
-            stored = pa.ipc.open_file(file).read_all()
-            columns = [stored.column(name) for name in one.renew if not is_text(stored.schema.field(name).type)]
-            ends += [end for column in columns for end in pc.min_max(column).as_py().values() if end is not None]
+        stored = replay.stored()
+        columns = [stored.column(name) for name in one.renew if not is_text(stored.schema.field(name).type)]
+        ends += [end for column in columns for end in pc.min_max(column).as_py().values() if end is not None]
     return max(ends) - min(ends) + 1 if ends else 0
 
 
@@ -448,11 +444,9 @@ def _arrivals(inputs: Sequence[Input], alone: Sequence[Replay]) -> list[_Times]:
 
 
 def _arrival_times(replay: Replay) -> _Times:
-    with pa.memory_map(replay.path) as file:
-        stored = pa.ipc.open_file(file).read_all()
-        times = event_times_us(stored.column(replay.event_time), replay.per_s)
-        arrived: _Times = times + stored.column(LATENESS).to_numpy()
-        return arrived
+    stored = replay.stored()
+    late_us: _Times = stored.column(LATENESS).to_numpy()
+    return event_times_us(stored.column(replay.event_time), replay.per_s) + late_us
 
 
 def _check_together(timed: dict[str, _Times]) -> None:
@@ -477,12 +471,11 @@ def _shown(time_us: np.int64) -> str:
 
 def _write(replay: Replay, rows: _Times, places: _Times, target: Path) -> None:
     """Write the chosen rows with their places, in batches of exactly `BATCH_ROWS` rows."""
-    with pa.memory_map(replay.path) as file:
-        stored = pa.ipc.open_file(file).read_all()
-        schema = stored.schema.append(pa.field(PLACE, pa.int64()))
-        with pa.OSFile(str(target), "wb") as out, pa.ipc.new_file(out, schema) as writer:
-            for first in range(0, len(rows), BATCH_ROWS):
-                chosen = rows[first : first + BATCH_ROWS]
-                part = stored.slice(chosen[0], chosen[-1] - chosen[0] + 1).combine_chunks().take(chosen - chosen[0])
-                part = part.append_column(schema.field(PLACE), pa.array(places[first : first + BATCH_ROWS]))
-                writer.write_batch(part.combine_chunks().to_batches()[0])
+    stored = replay.stored()
+    schema = stored.schema.append(pa.field(PLACE, pa.int64()))
+    with pa.OSFile(str(target), "wb") as out, pa.ipc.new_file(out, schema) as writer:
+        for first in range(0, len(rows), BATCH_ROWS):
+            chosen = rows[first : first + BATCH_ROWS]
+            part = stored.slice(chosen[0], chosen[-1] - chosen[0] + 1).combine_chunks().take(chosen - chosen[0])
+            part = part.append_column(schema.field(PLACE), pa.array(places[first : first + BATCH_ROWS]))
+            writer.write_table(part.combine_chunks())

@@ -147,12 +147,10 @@ class KeyFrequencies:
         ]
         return float(np.median(fullest)) * partitions
 
-    def trace(
-        self, changes_per_minute: float = 0.0, change: Literal["shuffle", "wander"] = "shuffle", seed: int = 0
-    ) -> KeyTrace:
+    def trace(self, changes_per_minute: float = 0.0, seed: int = 0) -> KeyTrace:
         """Return the popularity of these keys for a simulation; keys that are not listed share their rows evenly."""
         return KeyTrace.from_counts(
-            self.counts, self.untracked_keys, self.untracked_records, changes_per_minute, change, seed
+            self.counts, self.untracked_keys, self.untracked_records, changes_per_minute, seed=seed
         )
 
 
@@ -361,34 +359,25 @@ def _as_text(key: object) -> str:
 
 def _keys(spark: "SparkSession", data: "Dataset | DataFrame", column: str) -> "DataFrame":
     """Return the column, named key."""
-    if not isinstance(data, Dataset):
-        frame = data
-    elif data.format == "parquet":
-        frame = _parquet(spark, data, column)
-    else:
-        check(data, None)
-        frame = spark.read.format(data.format).options(**(_CSV if data.format == "csv" else {})).load(data.path)
-    _require_column(column, frame.columns)
-    quoted = f"`{column.replace('`', '``')}`"
-    if isinstance(data, Dataset) and data.format == "csv" and schema_of(data, None).field(column).type == pa.int64():
-        quoted = f"CAST({quoted} AS BIGINT)"  # as the query gets it; Spark's hash of a shorter one differs
-    return frame.selectExpr(f"{quoted} AS key")
-
-
-def _parquet(spark: "SparkSession", data: Dataset, column: str) -> "DataFrame":
-    """Read the column alone: Spark refuses a file for types of other columns, such as nanoseconds."""
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
 
+    quoted = f"`{column.replace('`', '``')}`"
+    if not isinstance(data, Dataset):
+        _require_column(column, data.columns)
+        return data.selectExpr(f"{quoted} AS key")
     check(data, None)
-    columns = schema_of(data, None)
-    _require_column(column, columns.names)
-    field = columns.field(column)
-    stored = pads.dataset(str(Path(data.path).resolve()), format=data.format).schema.field(column).type
-    if stored == pa.uint64():  # Spark reads it only as a decimal
-        whole = from_arrow_schema(pa.schema([pa.field(column, pa.decimal128(20, 0))]))
-        frame = spark.read.schema(whole).format(data.format).load(data.path)
-        return frame.withColumn(column, frame[f"`{column}`"].cast("long"))
-    return spark.read.schema(from_arrow_schema(pa.schema([field]))).format(data.format).load(data.path)
+    kept = schema_of(data, None)
+    _require_column(column, kept.names)
+    field, reader = kept.field(column), spark.read.format(data.format)
+    converted = data.format == "csv" and field.type == pa.int64()  # Spark's hash of a shorter one differs
+    if data.format == "csv":
+        reader = reader.options(**_CSV)
+    elif data.format == "parquet":  # the column alone: Spark refuses a file for types of others, such as nanoseconds
+        stored = pads.dataset(str(Path(data.path).resolve()), format=data.format).schema.field(column).type
+        converted = stored == pa.uint64()  # Spark reads it only as a decimal
+        asked = field.with_type(pa.decimal128(20, 0)) if converted else field
+        reader = reader.schema(from_arrow_schema(pa.schema([asked])))
+    return reader.load(data.path).selectExpr(f"{f'CAST({quoted} AS BIGINT)' if converted else quoted} AS key")
 
 
 def _require_column(column: str, names: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ from staged_runs import seeing
 
 from workbench.answers.measured import answer, cards
 from workbench.metrics import ExecutorPace, InputRows, WriteCost
-from workbench.records import Measurement, measurement_from_dict, unstructure
+from workbench.records import Measurement, structure, unstructure
 from workbench.views import findings
 from workbench.views.health import checks
 
@@ -127,7 +127,7 @@ def test_what_writing_costs_and_how_a_table_grows_is_said(measurement):
     assert "takes 1.2 ms longer than the one before: compact the table every 167 batches" in text  # a tenth of 2 s
     assert "compact" not in findings.written(ran(replace(cost, growth_s=0.0), sink="delta"))
     assert dict(card_of(grows, "writes").table.rows)["Rows written per record read"] == "0.5"
-    stored = measurement_from_dict(unstructure(grows))
+    stored = structure(unstructure(grows), Measurement, "It")
     assert stored.estimate.observation.writes == cost
     assert answer(stored).facts["writes"]["growth_s"] == 0.0012
 

@@ -7,7 +7,8 @@ import struct
 
 import pyarrow as pa
 import pytest
-from written_logs import TRUE, a_day, application, events, written
+from refusals import refusals
+from written_logs import TRUE, a_day, application, events, written, zstd
 
 from workbench.errors import WorkbenchError
 from workbench.observing import read_log
@@ -15,15 +16,6 @@ from workbench.observing.events import read_events
 from workbench.observing.files import log_files
 
 TEXT = "".join(json.dumps(event) + "\n" for event in events(a_day(0.5 * TRUE, batches=80))).encode()
-
-
-def zstd(text):
-    """One frame, written in pieces, as Spark does."""
-    sink = pa.BufferOutputStream()
-    with pa.CompressedOutputStream(sink, "zstd") as stream:
-        for start in range(0, len(text), 32768):
-            stream.write(text[start : start + 32768])
-    return sink.getvalue().to_pybytes()
 
 
 def lz4(text, block=65536):
@@ -137,16 +129,11 @@ def test_a_folder_of_several_logs_is_refused(tmp_path, log, text):
         read_log(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("place", "text"),
-    [
-        ("/none", r"does not exist\. Give a file, or a folder of files"),
-        *(
-            (store, r"is in a store that is not read from here\. Copy it first")
-            for store in ("hdfs://name/logs/app-1", "s3a://bucket/logs/app-1", "gs://bucket/app-1")
-        ),
-    ],
+test_a_log_that_is_not_there_or_in_a_store_is_refused = refusals(
+    log_files,
+    ("/none", r"does not exist\. Give a file, or a folder of files"),
+    *(
+        (store, r"is in a store that is not read from here\. Copy it first")
+        for store in ("hdfs://name/logs/app-1", "s3a://bucket/logs/app-1", "gs://bucket/app-1")
+    ),
 )
-def test_a_log_that_is_not_there_or_in_a_store_is_refused(place, text):
-    with pytest.raises(WorkbenchError, match=text):
-        log_files(place)

@@ -5,9 +5,8 @@ import os
 import shutil
 from contextlib import suppress
 
-import pyarrow as pa
 import pytest
-from written_logs import TRUE, a_day, application, events, progress
+from written_logs import TRUE, a_day, application, events, progress, zstd
 
 from workbench.observing import follow_log, log, read_log
 from workbench.observing.events import follow_events
@@ -92,15 +91,9 @@ def test_files_that_follow_in_a_folder_are_read_in_turn(tmp_path):
 @pytest.mark.parametrize("pieces", [1, 7, 200])
 def test_a_compressed_log_is_read_as_far_as_it_is_written(tmp_path, pieces):
     path, size = tmp_path / "app-1.zstd.inprogress", len(LINES) // pieces + 1
-
-    def frame(lines):  # Spark closes one at each flush
-        sink = pa.BufferOutputStream()
-        with pa.CompressedOutputStream(sink, "zstd") as stream:
-            stream.write(b"".join(lines))
-        return sink.getvalue().to_pybytes()
-
-    steps = [appends(path, frame(LINES[start : start + size])) for start in range(0, len(LINES), size)]
-    padding = appends(path, frame([b'{"Event":"SparkListenerTaskStart"}\n' * 9]))
+    frames = (b"".join(LINES[start : start + size]) for start in range(0, len(LINES), size))
+    steps = [appends(path, zstd(frame)) for frame in frames]  # Spark closes one at each flush
+    padding = appends(path, zstd(b'{"Event":"SparkListenerTaskStart"}\n' * 9))
     batches = [one for one in followed(path, *steps, padding) if one is not None]
     assert batches == [*range(60)]
 

@@ -6,7 +6,8 @@ import benchmark_script
 import numpy as np
 import pytest
 
-from workbench.observing import SeenBatch, headroom, read_log
+from workbench.observing import headroom, read_log
+from workbench.observing.running_query import SeenBatch
 from workbench.observing.series import series_of
 
 

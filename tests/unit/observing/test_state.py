@@ -80,7 +80,7 @@ def test_what_rocksdb_keeps_grows_on_disk(tmp_path, grows):
 @pytest.mark.parametrize(("slots", "seconds"), [(4, 10.0), (50, 0.8), (200, 0.2), (300, 0.2), (0, 0.2)])
 def test_commits_run_in_turns_of_the_slots(grows, slots, seconds):
     (state,) = read_log(grows).states
-    assert state.committing_s(slots) == pytest.approx(seconds)
+    assert state.in_turns_s(state.commit_s, slots) == pytest.approx(seconds)
 
 
 def test_state_that_comes_and_goes_does_not_grow(tmp_path):

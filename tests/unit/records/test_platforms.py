@@ -1,5 +1,6 @@
-"""A plan as other platforms take it: valid by their public schemas, with the plan's settings and sizes."""
+"""A plan as a job, and as other platforms take it: valid by their public schemas, with its settings and sizes."""
 
+import ast
 import json
 import math
 import re
@@ -12,10 +13,11 @@ from staged_runs import staged_exploration
 
 from workbench.capacity import plan
 from workbench.capacity.planning import pack, read_instances, room_for
-from workbench.dataflow import SlotProfile
+from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.records import CapacityPlan, EndingRun, Executor, JobSettings, ScriptFacts, plan_to_dict
 from workbench.records.platforms import EMR_WORKERS, databricks_job, emr_serverless_job, spark_application
+from workbench.records.skeleton import names_of, script_of
 from workbench.views.findings import deployment
 
 DATA = Path(__file__).parents[3] / "data"
@@ -238,3 +240,87 @@ def test_kafkas_package_comes_with_a_script_that_reads_it_or_may_write_it(reads,
         assert ("spark-sql-kafka" in written) == kafka
     assert "spark-sql-kafka" in replace(made, settings=JobSettings(sink="kafka://b:9092/out")).command()
     assert CapacityPlan.from_json(made.to_json()).script == made.script
+
+
+def skeleton(query, rate, slots, capacity, interval_s, **known):
+    """The job of a plan."""
+    budget = Budget(slots, SlotProfile(1.0, 1024), interval_s)
+    rates = (capacity,) * 3
+    return CapacityPlan(query, rate, 1.0, budget, *rates, "scaling", "here", "spark", 3, 1.0, **known).job()
+
+
+@pytest.mark.parametrize(
+    ("sink", "written"),
+    [
+        ("noop", ".writeStream.queryName('jobs:x').format(\"SINK\")"),
+        ("parquet /data/out/", ".start('/data/out/TABLE')"),
+        ("jobs.py:write", ".writeStream.queryName('jobs:x').foreachBatch(write)"),
+        ("kafka://host:9092/out", ".option(\"topic\", 'out')"),
+        ("iceberg /data", '.toTable("CATALOG.DATABASE.TABLE")'),
+    ],
+)
+def test_the_exported_job_writes_as_it_was_measured(sink, written):
+    text = skeleton("jobs:x", 1e3, 2, 2e3, 1.0, settings=JobSettings(sink=sink, checkpoint="/data/state"))
+    ast.parse(text)
+    assert written in text
+    assert "'/data/state/NAME'" in text
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("jobs:orders_per_minute", ("jobs", "orders_per_minute")),
+        ("shop.jobs:orders", ("shop.jobs", "orders")),
+        ("nexmark:q5", ("MODULE", "FUNCTION")),
+        ("checkout", ("MODULE", "FUNCTION")),
+        ("jobs:import", ("MODULE", "FUNCTION")),
+        ("jobs:orders; import os", ("MODULE", "FUNCTION")),
+        ("jobs:orders\n", ("MODULE", "FUNCTION")),
+    ],
+)
+def test_a_query_of_your_own_is_imported_by_its_name(query, names):
+    assert names_of(query) == names
+    tree = ast.parse(skeleton(query, 1e6, 8, 1.2e6, 2.0))
+    (imported,) = (node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module != "pyspark.sql")
+    assert (imported.module, imported.names[1].name) == names
+
+
+def test_a_script_is_its_own_job_and_is_told_what_to_set():
+    inputs = {"orders": 0.75, "payments": 0.25}
+    text = skeleton('lib/job.py "two words"#2', 1e6, 8, 1e6, 2.0, inputs=inputs)
+    (said,) = ast.parse(text).body
+    assert "SparkSession" not in text
+    lines = ast.literal_eval(said.value).split("no command can:\n\n")[1].splitlines()
+    assert [line.split('Trigger", ')[-1] for line in lines[:2]] == ["1500000)", "500000)"]
+    assert lines[2].strip() == 'query: .trigger(processingTime="2000 milliseconds")'
+    assert "trigger(" not in skeleton("spark-pipeline.yml#2", 1e6, 8, 1e6, 2.0)
+    for other in ("job.py 'a#1", "job.py:keep", "job.py", "jobs:orders"):
+        assert script_of(other) is None
+
+
+def test_a_job_of_several_inputs_reads_a_topic_for_each_with_its_share_of_the_cap():
+    for capacity, cap in ((22_422_123.4, 44_800_000), (61.7, 123), (0.2, 0)):  # rounded down
+        assert f'"maxOffsetsPerTrigger", {cap})' in skeleton("jobs:orders", 1e6, 8, capacity, 2.0)
+    text = skeleton("jobs:revenue", 1e6, 8, 1e6, 2.0, inputs={"orders": 0.75, "payments": 0.25})
+    ast.parse(text)
+    assert "from jobs import DECODE_ORDERS, DECODE_PAYMENTS, revenue" in text
+    assert 'orders_stream = (\n    spark.readStream.format("kafka")' in text
+    assert '"subscribe", "PAYMENTS_TOPIC"' in text
+    caps = [line.split(", ")[1] for line in text.splitlines() if "maxOffsetsPerTrigger" in line]
+    assert caps == ["1500000)", "500000)"]
+    assert "revenue(DECODE_ORDERS(orders_stream), DECODE_PAYMENTS(payments_stream))" in text
+
+
+def test_a_script_is_told_what_its_own_sources_take_and_what_to_take_out():
+    facts = ScriptFacts("revenue", ("kafka", "parquet", "rate"), ("spark.sql.shuffle.partitions=9", "spark.other=1"))
+    inputs = {"orders": 0.5, "payments": 0.25, "ticks": 0.25}
+    text = skeleton("job.py#1", 1e6, 8, 1e6, 2.0, inputs=inputs, script=facts)
+    assert text.split("no command can:\n\n")[1].splitlines()[:4] == [
+        '    source orders: .option("minPartitions", 8).option("maxOffsetsPerTrigger", 1000000)',
+        '    source payments, parquet: .option("maxFilesPerTrigger", FILES), as many as have 500,000 rows',
+        '    query: .trigger(processingTime="2000 milliseconds")',
+        "    take out spark.sql.shuffle.partitions=9: the plan has 8",
+    ]
+    made = ScriptFacts(reads=("rate",))
+    assert ".queryName('job.py#1').trigger(" in skeleton("job.py#1", 1e6, 8, 1e6, 2.0, script=made)
+    assert "nothing" in skeleton("a.sql#1", 1e6, 8, 1e6, 2.0, script=made)

@@ -12,6 +12,7 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import _parse_datatype_json_string
 from pyspark.sql.worker.plan_data_source_read import records_to_arrow_batches
+from refusals import refusals
 
 from workbench.errors import QueryError
 from workbench.workload import Dataset, EventClock, as_spark, prepare, schema_of
@@ -200,23 +201,18 @@ def test_what_is_inferred_from_csv_and_json_is_read_and_a_column_without_a_name_
     assert rows(replay, 2).column("_c0").to_pylist() == [0, -1]
 
 
-REFUSED = {
-    "long decimals": (pa.decimal256(39, 2), r"decimal256\(39, 2\), because its decimals have at most 38 digits"),
-    "long decimals inside": (
-        pa.list_(pa.struct([("d", pa.decimal256(76, 0))])), r"decimal256\(76, 0\), because its decimals",
-    ),
-    "intervals": (pa.month_day_nano_interval(), "month_day_nano_interval"),
-    "unions": (pa.dense_union([pa.field("a", pa.int8())]), "dense_union<a: int8=0>"),
-    "unions inside": (pa.map_(pa.string(), pa.sparse_union([pa.field("a", pa.int8())])), "sparse_union<a: int8=0>"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_spark_cannot_hold_is_refused_with_the_column_and_the_type(name):
-    kind, said = REFUSED[name]
-    said = rf"^The column 'x' of 'f' has type .*, and Spark cannot hold {said}.*leave it"
-    with pytest.raises(QueryError, match=said):
-        spark_schema(pa.schema([("n", pa.int8()), ("x", kind)]), "f")
+REFUSED = (
+    (pa.decimal256(39, 2), r"decimal256\(39, 2\), because its decimals have at most 38 digits"),
+    (pa.list_(pa.struct([("d", pa.decimal256(76, 0))])), r"decimal256\(76, 0\), because its decimals"),
+    (pa.month_day_nano_interval(), "month_day_nano_interval"),
+    (pa.dense_union([pa.field("a", pa.int8())]), "dense_union<a: int8=0>"),
+    (pa.map_(pa.string(), pa.sparse_union([pa.field("a", pa.int8())])), "sparse_union<a: int8=0>"),
+)
+test_what_spark_cannot_hold_is_refused_with_the_column_and_the_type = refusals(
+    lambda kind: spark_schema(pa.schema([("n", pa.int8()), ("x", kind)]), "f"),
+    *((kind, rf"^The column 'x' of 'f' has type .*, and Spark cannot hold {why}.*leave it") for kind, why in REFUSED),
+    error=QueryError,
+)
 
 
 def test_a_value_that_does_not_fit_is_refused_with_the_column_also_further_down(tmp_path):

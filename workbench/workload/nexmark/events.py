@@ -9,45 +9,41 @@ generators, with the reasons:
 - the first person and auction id is added to a bidder once (Flink adds it twice);
 - the first event id is 0, so the first person and auction exist (Flink starts at 2);
 - the event-time spacing comes from a clock, in fractions of a microsecond, and is independent of the emission rate;
-- texts are picked from pools (see `workbench.workload.nexmark.pools`).
+- texts are picked from pools that are made once per settings: 4,096 addresses, card numbers, item names and
+  descriptions; every channel with its url; and for each length of `extra` up to 64 variants. Lengths and characters
+  have the original's distributions, but texts repeat. With pools, one core makes millions of rows a second.
+
+Random numbers depend on a seed, an event and the purpose of the draw. Their generator is counter-based (splitmix64 over
+``64 * event id + draw``): any partition can make any range of events, a replay gives the same numbers, and a change in
+the draws of one record does not affect other records.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
+from functools import lru_cache
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from workbench.checks import require
-from workbench.workload.nexmark.pools import (
-    AUCTION_FIXED_BYTES,
-    BID_FIXED_BYTES,
-    CHANNELS,
-    CITIES,
-    FIRST_NAMES,
-    HOT_CHANNELS,
-    LAST_NAMES,
-    PERSON_FIXED_BYTES,
-    POOL_SIZE,
-    STATES,
-    Draw,
-    Draws,
-    ExtraPool,
-    Integers,
-    below,
-    extra_bounds,
-    pools,
-)
 from workbench.workload.nexmark.settings import DEFAULTS, ORDER_STEP, NexmarkSettings
 from workbench.workload.query import EventClock
 
 PERSON, AUCTION, BID = 0, 1, 2
+PEOPLE, AUCTIONS, EVENTS = 1, 3, 50  # of the repeating pattern: people, then auctions, then bids; and all of these
+PERSON_BYTES, AUCTION_BYTES = 200, 500  # average record size that `extra` fills up to
 
+FIRST_ID = 1000  # of people and auctions, added once to every id
 FIRST_CATEGORY, CATEGORIES = 10, 5
 ID_LEAD = 10  # events may refer to people and auctions this many ids before they appear
+IN_FLIGHT = 100  # latest auctions among which bids choose that are not on the hot one
+LOOKAHEAD = IN_FLIGHT * EVENTS // AUCTIONS  # events until that number of auctions has appeared
 
-HOT_CHANNEL_RATIO = 2
+# one in this number of references is not to the hot one
+HOT_AUCTION_RATIO, HOT_SELLER_RATIO, HOT_BIDDER_RATIO, HOT_CHANNEL_RATIO = 2, 4, 4, 2
 BASE_TIME_US = 1_436_918_400_000_000  # 2015-07-15T00:00:00Z, the base time of the Beam suite
 
 DEFAULT_CLOCK = EventClock(BASE_TIME_US, 0, 100.0)  # 10,000 events a second from the base time
@@ -69,6 +65,217 @@ _BID = pa.struct(
 SCHEMA = pa.schema(
     [("event_type", pa.int32()), ("person", _PERSON), ("auction", _AUCTION), ("bid", _BID), ("dateTime", _TIME)]
 )
+
+Words = npt.NDArray[np.uint64]
+Integers = npt.NDArray[np.int64]
+
+GOLDEN = 0x9E3779B97F4A7C15
+DRAWS_PER_EVENT = 64
+_MASK = (1 << 64) - 1
+_FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+
+
+Draw = IntEnum(
+    "Draw",
+    "LATE LATE_DELAY FIRST_NAME LAST_NAME EMAIL CARD CITY STATE HOT_SELLER SELLER CATEGORY INITIAL_BID EXPIRY ITEM "
+    "DESCRIPTION RESERVE HOT_AUCTION AUCTION HOT_BIDDER BIDDER PRICE HOT_CHANNEL CHANNEL EXTRA",
+    start=0,
+)
+"""The purpose of a random number of an event; the value is its index among the event's numbers."""
+
+
+def mix(word: int) -> int:
+    """Apply the finalizer of splitmix64 to one 64-bit word."""
+    word = ((word ^ (word >> 30)) * _FIRST) & _MASK
+    word = ((word ^ (word >> 27)) * _SECOND) & _MASK
+    return word ^ (word >> 31)
+
+
+class Draws:
+    """The random numbers of many events at once, in the order of `event_ids`."""
+
+    def __init__(self, seed: int, event_ids: Integers) -> None:
+        self._base = event_ids.astype(np.uint64)
+        self._base *= np.uint64(DRAWS_PER_EVENT * GOLDEN & _MASK)
+        self._base += np.uint64(mix(seed))
+
+    def words(self, draw: int) -> Words:
+        """Return 64 random bits for each event."""
+        words = self._base + np.uint64(draw * GOLDEN & _MASK)
+        words ^= words >> np.uint64(30)
+        words *= np.uint64(_FIRST)
+        words ^= words >> np.uint64(27)
+        words *= np.uint64(_SECOND)
+        words ^= words >> np.uint64(31)
+        return words
+
+    def below(self, draw: int, bound: "int | Integers") -> Integers:
+        """Return a uniform integer in [0, bound) for each event; bounds up to 2^32."""
+        return below(self.words(draw), bound)
+
+    def uniform(self, draw: int) -> npt.NDArray[np.float64]:
+        """Return a uniform float in [0, 1) for each event."""
+        return (self.words(draw) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def below(words: Words, bound: "int | Integers") -> Integers:
+    """Return a uniform integer in [0, bound) from the upper half of each word; bounds up to 2^32."""
+    high = words >> np.uint64(32)
+    high *= np.asarray(bound).astype(np.uint64)
+    high >>= np.uint64(32)
+    return high.view(np.int64)
+
+
+def below_low(words: Words, bound: int) -> Integers:
+    """Return a uniform integer in [0, bound) from the lower half of each word; bounds up to 2^32."""
+    low = words & np.uint64(0xFFFFFFFF)
+    low *= np.uint64(bound)
+    low >>= np.uint64(32)
+    return low.view(np.int64)
+
+
+FIRST_NAMES = ("Peter", "Paul", "Luke", "John", "Saul", "Vicky", "Kate", "Julie", "Sarah", "Deiter", "Walter")
+LAST_NAMES = ("Shultz", "Abrams", "Spencer", "White", "Bartels", "Walton", "Smith", "Jones", "Noris")
+CITIES = (
+    *("Phoenix", "Los Angeles", "San Francisco", "Boise", "Portland"),
+    *("Bend", "Redmond", "Seattle", "Kent", "Cheyenne"),
+)
+STATES = ("AZ", "CA", "ID", "OR", "WA", "WY")
+HOT_CHANNELS = ("Google", "Facebook", "Baidu", "Apple")
+CHANNELS = 10_000
+POOL_SIZE = 4096
+
+PERSON_FIXED_BYTES, AUCTION_FIXED_BYTES, BID_FIXED_BYTES = 8, 48, 32
+_EXTRA_COPIES = 64
+_EXTRA_POOL_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Texts to pick from, and their lengths; all characters are ASCII.
+
+    Texts that fill records up have every length that a kind of record can need, from the `shortest` on, with `copies`.
+    """
+
+    texts: pa.StringArray
+    lengths: Integers
+    shortest: int = 0
+    copies: int = 1
+
+    @classmethod
+    def of(cls, texts: "list[str] | tuple[str, ...]") -> "Pool":
+        """Make a pool of `texts`."""
+        return cls(pa.array(texts, pa.string()), np.array([len(text) for text in texts], dtype=np.int64))
+
+    def pick(self, indices: Integers) -> pa.StringArray:
+        """Pick the texts at `indices`."""
+        return self.texts.take(pa.array(indices))
+
+    def fill(self, lengths: Integers, words: Words) -> pa.StringArray:
+        """Pick texts of the given lengths, the copy chosen by the lower half of `words`."""
+        return self.pick((lengths - self.shortest) * self.copies + below_low(words, self.copies))
+
+
+def extra_bounds(average: int, size: Integers) -> tuple[Integers, Integers]:
+    """Shortest length of `extra` for records of `size` bytes, and how many lengths are possible."""
+    missing = np.maximum(average - size, 0)
+    delta = (2 * missing + 5) // 10  # 20 %, rounded
+    return missing - delta, np.maximum(2 * delta, 1)
+
+
+def channel_id(number: int) -> int:
+    """Return the ``channel_id`` in the url of channel `number`: its 32 bits reversed, as the size of a signed integer.
+
+    As in the original, ids collide (2 and 3) and the absolute value of the least 32-bit integer (1) is itself.
+    """
+    value = int(f"{number & 0xFFFFFFFF:032b}"[::-1], 2)
+    if value > 1 << 31:
+        return (1 << 32) - value
+    return -value if value == 1 << 31 else value
+
+
+class _Maker:
+    """Random words for one purpose, as a separate stream for each seed."""
+
+    def __init__(self, seed: int, purpose: str) -> None:
+        self._seed, self._next = mix(seed) ^ crc32(purpose.encode()), 0
+
+    def words(self, count: int) -> Words:
+        counters = np.arange(self._next, self._next + count, dtype=np.int64)
+        self._next += count
+        return Draws(self._seed, counters).words(63)
+
+    def below(self, bound: int, count: int) -> Integers:
+        return below(self.words(count), bound)
+
+    def texts(self, bound: int, count: int, special: str = " ") -> list[str]:
+        """`count` times rand(bound): 3 to bound - 1 characters, 1 in 13 special, else a to z, then trimmed."""
+        lengths = 3 + self.below(bound - 3, count)
+        words = self.words(int(lengths.sum()))
+        letters = (97 + below(words, 26)).astype(np.uint8)
+        letters[below_low(words, 13) == 0] = ord(special)
+        ends = np.cumsum(lengths)
+        whole = letters.tobytes().decode("ascii")
+        return [whole[end - length : end].strip(" ") for end, length in zip(ends, lengths, strict=True)]
+
+
+@lru_cache(maxsize=8)
+def _texts(seed: int) -> dict[str, Pool]:
+    """Make the texts that depend on the seed only."""
+    make = _Maker(seed, "texts")
+    addresses = zip(make.texts(7, POOL_SIZE), make.texts(5, POOL_SIZE), strict=True)
+    groups = make.below(10_000, 4 * POOL_SIZE).reshape(-1, 4).tolist()
+    paths = [make.texts(5, len(HOT_CHANNELS) + CHANNELS, "_") for _ in range(3)]
+    with_id = [False] * len(HOT_CHANNELS) + (make.below(10, CHANNELS) > 0).tolist()
+    urls = [
+        f"https://www.nexmark.com/{a}/{b}/{c}/item.htm?query=1"
+        + (f"&channel_id={channel_id(place - len(HOT_CHANNELS))}" if identified else "")
+        for place, (a, b, c, identified) in enumerate(zip(*paths, with_id, strict=True))
+    ]
+    return {
+        "names": Pool.of([f"{first} {last}" for first in FIRST_NAMES for last in LAST_NAMES]),
+        "emails": Pool.of([f"{user}@{host}.com" for user, host in addresses]),
+        "cards": Pool.of([" ".join(f"{group:04d}" for group in card) for card in groups]),
+        "cities": Pool.of(CITIES),
+        "states": Pool.of(STATES),
+        "items": Pool.of(make.texts(20, POOL_SIZE)),
+        "descriptions": Pool.of(make.texts(100, POOL_SIZE)),
+        "channels": Pool.of([*HOT_CHANNELS, *(f"channel-{number}" for number in range(CHANNELS))]),
+        "urls": Pool.of(urls),
+    }
+
+
+@lru_cache(maxsize=32)
+def _extra(seed: int, average: int, smallest: int, largest: int) -> Pool:
+    """Make the filling texts that bring records of `smallest` to `largest` bytes to `average` bytes."""
+    make = _Maker(seed, f"extra {average} {smallest} {largest}")
+    low, steps = extra_bounds(average, np.arange(smallest, largest + 1))
+    shortest, longest = int(low.min()), int((low + steps - 1).max())
+    lengths = np.arange(shortest, longest + 1)
+    copies = int(np.clip(_EXTRA_POOL_BYTES // max(1, lengths.sum()), 1, _EXTRA_COPIES))
+    all_lengths = np.repeat(lengths, copies)
+    offsets = np.concatenate([[0], np.cumsum(all_lengths)]).astype(np.int32)
+    data = (97 + make.below(26, int(offsets[-1]))).astype(np.uint8)
+    texts = pa.StringArray.from_buffers(len(all_lengths), pa.py_buffer(offsets), pa.py_buffer(data))
+    return Pool(texts, all_lengths, shortest, copies)
+
+
+@lru_cache(maxsize=32)
+def pools(settings: NexmarkSettings) -> dict[str, Pool]:
+    """Make the texts for `settings`, the same in every process; the four hot channels and their urls are first."""
+    texts = _texts(settings.seed)
+
+    def filler(average: int, fixed: int, *parts: str) -> Pool:
+        smallest = fixed + sum(int(texts[part].lengths.min()) for part in parts)
+        largest = fixed + sum(int(texts[part].lengths.max()) for part in parts)
+        return _extra(settings.seed, average, smallest, largest)
+
+    return {
+        **texts,
+        "person_extra": filler(PERSON_BYTES, PERSON_FIXED_BYTES, "names", "emails", "cards", "cities", "states"),
+        "auction_extra": filler(AUCTION_BYTES, AUCTION_FIXED_BYTES, "items", "descriptions"),
+        "bid_extra": filler(settings.bid_bytes, BID_FIXED_BYTES),
+    }
 
 
 @dataclass(frozen=True)
@@ -103,14 +310,11 @@ def adjusted_numbers(numbers: Integers, group_size: int) -> Integers:
     return numbers - place + place * ORDER_STEP % group_size
 
 
-def last_ids(event_ids: Integers, settings: NexmarkSettings) -> tuple[Integers, Integers]:
+def last_ids(event_ids: Integers) -> tuple[Integers, Integers]:
     """Return the latest person and auction at each event, before the first ids are added."""
-    epoch, offset = np.divmod(event_ids, settings.total)
-    people, auctions = settings.people, settings.auctions
-    person = epoch * people + np.minimum(offset, people - 1)
+    epoch, offset = np.divmod(event_ids, EVENTS)
     # before its first auction an epoch still has the last auction of the epoch before: offset - people clips to -1
-    auction = epoch * auctions + np.clip(offset - people, -1, auctions - 1)
-    return person, auction
+    return epoch, epoch * AUCTIONS + np.clip(offset - PEOPLE, -1, AUCTIONS - 1)
 
 
 def hot_id(last: Integers, batch: int) -> Integers:
@@ -150,7 +354,7 @@ class _Rows:
     def __init__(self, event_ids: Integers, settings: NexmarkSettings) -> None:
         self.settings = settings
         self.draws = Draws(settings.seed, event_ids)
-        self.last_person, self.last_auction = last_ids(event_ids, settings)
+        self.last_person, self.last_auction = last_ids(event_ids)
 
     def price(self, draw: int) -> Integers:
         """Return log-uniform prices from 100 to 1e8 cents."""
@@ -165,63 +369,63 @@ class _Rows:
         return people - active + self.draws.below(draw, active + ID_LEAD)
 
     def any_auction(self, draw: int) -> Integers:
-        low = np.maximum(self.last_auction - self.settings.auctions_in_flight, 0)
+        low = np.maximum(self.last_auction - IN_FLIGHT, 0)
         return low + self.draws.below(draw, self.last_auction - low + 1 + ID_LEAD)
 
-    def filler(self, pool: ExtraPool, average: int, size: Integers) -> pa.StringArray:
+    def filler(self, pool: Pool, average: int, size: Integers) -> pa.StringArray:
         words = self.draws.words(Draw.EXTRA)
         low, steps = extra_bounds(average, size)
-        return pool.pool.pick(pool.index(low + below(words, steps), words))
+        return pool.fill(low + below(words, steps), words)
 
     def people(self) -> "list[Integers | pa.StringArray]":
         texts, draws = pools(self.settings), self.draws
         name = draws.below(Draw.FIRST_NAME, len(FIRST_NAMES)) * len(LAST_NAMES)
         picks = [
-            (texts.names, name + draws.below(Draw.LAST_NAME, len(LAST_NAMES))),
-            (texts.emails, draws.below(Draw.EMAIL, POOL_SIZE)),
-            (texts.cards, draws.below(Draw.CARD, POOL_SIZE)),
-            (texts.cities, draws.below(Draw.CITY, len(CITIES))),
-            (texts.states, draws.below(Draw.STATE, len(STATES))),
+            (texts["names"], name + draws.below(Draw.LAST_NAME, len(LAST_NAMES))),
+            (texts["emails"], draws.below(Draw.EMAIL, POOL_SIZE)),
+            (texts["cards"], draws.below(Draw.CARD, POOL_SIZE)),
+            (texts["cities"], draws.below(Draw.CITY, len(CITIES))),
+            (texts["states"], draws.below(Draw.STATE, len(STATES))),
         ]
         size = PERSON_FIXED_BYTES + sum(pool.lengths[index] for pool, index in picks)
         return [
-            self.last_person + self.settings.first_person_id,
+            self.last_person + FIRST_ID,
             *(pool.pick(index) for pool, index in picks),
-            self.filler(texts.person_extra, self.settings.person_bytes, size),
+            self.filler(texts["person_extra"], PERSON_BYTES, size),
         ]
 
     def auctions(self, times: Integers, lifetimes_ms: Integers) -> "list[Integers | pa.StringArray]":
         texts, draws, settings = pools(self.settings), self.draws, self.settings
         item, description = draws.below(Draw.ITEM, POOL_SIZE), draws.below(Draw.DESCRIPTION, POOL_SIZE)
         seller = np.where(
-            self.hot(Draw.HOT_SELLER, settings.hot_seller_ratio),
+            self.hot(Draw.HOT_SELLER, HOT_SELLER_RATIO),
             hot_id(self.last_person, settings.hot_batch),
             self.any_person(Draw.SELLER),
         )
         initial = self.price(Draw.INITIAL_BID)
         lifetime = 1 + draws.below(Draw.EXPIRY, np.maximum(2 * lifetimes_ms, 1))
-        size = AUCTION_FIXED_BYTES + texts.items.lengths[item] + texts.descriptions.lengths[description]
+        size = AUCTION_FIXED_BYTES + texts["items"].lengths[item] + texts["descriptions"].lengths[description]
         return [
-            self.last_auction + settings.first_auction_id,
-            texts.items.pick(item),
-            texts.descriptions.pick(description),
+            self.last_auction + FIRST_ID,
+            texts["items"].pick(item),
+            texts["descriptions"].pick(description),
             initial,
             initial + self.price(Draw.RESERVE),
             times + 1000 * lifetime,
-            seller + settings.first_person_id,
+            seller + FIRST_ID,
             FIRST_CATEGORY + draws.below(Draw.CATEGORY, CATEGORIES),
-            self.filler(texts.auction_extra, settings.auction_bytes, size),
+            self.filler(texts["auction_extra"], AUCTION_BYTES, size),
         ]
 
     def bids(self) -> "list[Integers | pa.StringArray]":
         texts, draws, settings = pools(self.settings), self.draws, self.settings
         auction = np.where(
-            self.hot(Draw.HOT_AUCTION, settings.hot_auction_ratio),
+            self.hot(Draw.HOT_AUCTION, HOT_AUCTION_RATIO),
             hot_id(self.last_auction, settings.hot_batch),
             self.any_auction(Draw.AUCTION),
         )
         bidder = np.where(
-            self.hot(Draw.HOT_BIDDER, settings.hot_bidder_ratio),
+            self.hot(Draw.HOT_BIDDER, HOT_BIDDER_RATIO),
             hot_id(self.last_person, settings.hot_batch) + 1,
             self.any_person(Draw.BIDDER),
         )
@@ -229,12 +433,12 @@ class _Rows:
         channel = draws.below(Draw.CHANNEL, np.where(hot_channel, len(HOT_CHANNELS), CHANNELS))
         channel += np.where(hot_channel, 0, len(HOT_CHANNELS))
         return [
-            auction + settings.first_auction_id,
-            bidder + settings.first_person_id,
+            auction + FIRST_ID,
+            bidder + FIRST_ID,
             self.price(Draw.PRICE),
-            texts.channels.pick(channel),
-            texts.urls.pick(channel),
-            self.filler(texts.bid_extra, settings.bid_bytes, np.array(BID_FIXED_BYTES)),
+            texts["channels"].pick(channel),
+            texts["urls"].pick(channel),
+            self.filler(texts["bid_extra"], settings.bid_bytes, np.array(BID_FIXED_BYTES)),
         ]
 
 
@@ -250,10 +454,10 @@ def _batch(numbers: Integers, clock: EventClock, settings: NexmarkSettings) -> p
         draws = Draws(settings.seed, event_ids)
         late = draws.uniform(Draw.LATE) < settings.late_probability
         times = on_time - np.where(late, 1000 * (1 + draws.below(Draw.LATE_DELAY, settings.late_delay_ms)), 0)
-    place = event_ids % settings.total
-    kinds = (place >= settings.people).astype(np.int32) + (place >= settings.people + settings.auctions)
+    place = event_ids % EVENTS
+    kinds = (place >= PEOPLE).astype(np.int32) + (place >= PEOPLE + AUCTIONS)
     people, auctions, bids = (_Spread(kinds == kind) for kind in (PERSON, AUCTION, BID))
-    ahead = adjusted[auctions.positions] + settings.lookahead
+    ahead = adjusted[auctions.positions] + LOOKAHEAD
     lifetimes = clock.times_us(ahead) // 1000 - on_time[auctions.positions] // 1000
     rows = [_Rows(event_ids[spread.positions], settings) for spread in (people, auctions, bids)]
     columns = [

@@ -15,14 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from workbench.checks import require
-from workbench.workload.nexmark.pools import Draws
+from workbench.workload.nexmark.events import Draws
 from workbench.workload.query import EventClock
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-CELL = 8  # side of the digits the model reads; images are a multiple of it
+CELL, SIDE = 8, 64  # sides of the digits that the model reads, and of the images
 
 TRAINING = 1_297  # number of digits that train the model; the other 500 make the images
 
@@ -39,16 +38,7 @@ _RESULT = "image_id long, label int, prediction int, confidence double, dateTime
 
 @dataclass(frozen=True)
 class ImageGenerator:
-    """Makes rows of compressed images of `side` x `side` pixels, a multiple of 8; `seed` decides which, and noise."""
-
-    seed: int = 0
-    side: int = 64
-
-    def __post_init__(self) -> None:
-        require(
-            self.side % CELL == 0 and CELL <= self.side <= 1024,
-            f"The side of the images is {self.side}; it must be a multiple of {CELL} from {CELL} to 1024.",
-        )
+    """Makes rows of compressed images."""
 
     def schema(self) -> pa.Schema:
         """Columns of the batches."""
@@ -56,28 +46,28 @@ class ImageGenerator:
 
     def batches(self, first: int, last: int, clock: EventClock) -> Iterator[pa.RecordBatch]:
         """Rows `first` to `last` (exclusive) in order, with event times from `clock`."""
-        images, labels = _pool(self.seed, self.side)
+        images, labels = _pool()
         for start in range(first, last, BATCH_ROWS):
             rows = np.arange(start, min(start + BATCH_ROWS, last), dtype=np.int64)
-            chosen = Draws(self.seed, rows).below(0, len(labels))
+            chosen = Draws(0, rows).below(0, len(labels))
             columns = [
                 pa.array(rows),
                 pa.array(labels[chosen]),
-                pa.array(np.full(len(rows), self.side, dtype=np.int32)),
+                pa.array(np.full(len(rows), SIDE, dtype=np.int32)),
                 images.take(pa.array(chosen)),
                 pa.array(clock.times_us(rows)).view(_TIME),
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
-@lru_cache(maxsize=4)
-def _pool(seed: int, side: int) -> tuple[pa.BinaryArray, npt.NDArray[np.int32]]:
+@lru_cache(maxsize=1)
+def _pool() -> tuple[pa.BinaryArray, npt.NDArray[np.int32]]:
     """Make the images and their labels: enlarged digits, dark on light, with noise, compressed."""
     digits, labels = _digits()
     digits, labels = digits[TRAINING:], labels[TRAINING:]
-    scale = side // CELL
+    scale = SIDE // CELL
     large = np.kron(digits.reshape(-1, CELL, CELL), np.ones((1, scale, scale), dtype=np.uint8)) * _STEP
-    noise = Draws(seed, np.arange(large.size, dtype=np.int64)).below(1, _STEP).reshape(large.shape)
+    noise = Draws(0, np.arange(large.size, dtype=np.int64)).below(1, _STEP).reshape(large.shape)
     pixels = (255 - np.minimum(large + noise, 255)).astype(np.uint8)
     return pa.array([zlib.compress(image.tobytes(), 1) for image in pixels], pa.binary()), labels
 

@@ -312,19 +312,20 @@ def test_every_step_has_the_least_slots_for_its_highest_rate_and_a_short_one_cou
     assert day.rates == (5_000.0, 30_000.0, 24_000.0)
     assert day.slots == tuple(least(rate, chosen.budget.slots) for rate in day.rates)
     assert day.slots[1] == day.static_slots == chosen.budget.slots
-    assert day.slot_hours == sum(day.slots) < day.static_slot_hours == 3 * chosen.budget.slots
-    assert (day.cost, day.whole_static_cost) == (None, None)
+    assert day.over(day.slots) == sum(day.slots) < sum(day.hours) * day.static_slots == 3 * chosen.budget.slots
+    assert (day.costs, day.static_cost) == (None, None)
     day = follow(FOUND, chosen, [30_000.0] * 5, 1500.0)
     assert day.hours == pytest.approx((3000 / 3600, 3000 / 3600, 1500 / 3600))
-    assert day.slot_hours == pytest.approx(day.static_slot_hours) == pytest.approx(7500 / 3600 * chosen.budget.slots)
+    assert day.over(day.slots) == pytest.approx(sum(day.hours) * day.static_slots)
+    assert sum(day.hours) * day.static_slots == pytest.approx(7500 / 3600 * chosen.budget.slots)
 
 
 def test_whole_workers_are_paid():
     chosen = plan(FOUND, 30_000, memory_mb=[600], instances=PRICES)
     day = follow(FOUND, chosen, RATES, 3600.0)
     each = chosen.price.slots_per_worker
-    assert day.cost == pytest.approx(0.2 * sum(math.ceil(slots / each) for slots in day.slots))
-    assert day.whole_static_cost == pytest.approx(6 * chosen.price.per_hour)
+    assert day.over(day.costs) == pytest.approx(0.2 * sum(math.ceil(slots / each) for slots in day.slots))
+    assert sum(day.hours) * day.static_cost == pytest.approx(6 * chosen.price.per_hour)
     assert day.slots[-1] == 2  # nothing to do: the least that was measured
 
 
