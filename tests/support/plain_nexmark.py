@@ -33,7 +33,8 @@ def event(number: int, settings: NexmarkSettings = DEFAULTS, clock: EventClock |
     if one.kind == 0:
         record = one.person()
     elif one.kind == 1:
-        horizon = _time_us(adjusted + 1666, clock) // 1000 - due_us // 1000
+        lookahead = settings.auctions_in_flight * settings.total // settings.auctions
+        horizon = _time_us(adjusted + lookahead, clock) // 1000 - due_us // 1000
         record = one.auction(time_us, horizon)
     else:
         record = one.bid()
@@ -62,14 +63,15 @@ def _text(pool: Pool, index: int) -> str:
 class _Event:
     def __init__(self, event_id: int, settings: NexmarkSettings) -> None:
         self.event_id, self.settings = event_id, settings
-        epoch, offset = divmod(event_id, 50)
-        self.last_person = epoch
-        if offset < 1:
-            self.kind, self.last_auction = 0, epoch * 3 - 1
-        elif offset < 4:
-            self.kind, self.last_auction = 1, epoch * 3 + offset - 1
+        people, auctions = settings.people, settings.auctions
+        epoch, offset = divmod(event_id, people + auctions + settings.bids)
+        self.last_person = epoch * people + min(offset, people - 1)
+        if offset < people:
+            self.kind, self.last_auction = 0, (epoch - 1) * auctions + auctions - 1
+        elif offset < people + auctions:
+            self.kind, self.last_auction = 1, epoch * auctions + offset - people
         else:
-            self.kind, self.last_auction = 2, epoch * 3 + 2
+            self.kind, self.last_auction = 2, epoch * auctions + auctions - 1
 
     def word(self, draw: Draw) -> int:
         return draw_one(self.settings.seed, self.event_id, draw)
@@ -89,7 +91,7 @@ class _Event:
         return people - active + self.below(draw, active + 10)
 
     def any_auction(self, draw: Draw) -> int:
-        low = max(self.last_auction - 100, 0)
+        low = max(self.last_auction - self.settings.auctions_in_flight, 0)
         return low + self.below(draw, self.last_auction - low + 1 + 10)
 
     def hot(self, last: int) -> int:
@@ -118,33 +120,33 @@ class _Event:
             "state": _text(texts["states"], self.below(Draw.STATE, 6)),
         }
         size = 8 + sum(map(len, record.values()))
-        extra = self.filler(texts["person_extra"], 200, size)
-        return {"id": self.last_person + 1000, **record, "extra": extra}
+        extra = self.filler(texts["person_extra"], self.settings.person_bytes, size)
+        return {"id": self.last_person + self.settings.first_person_id, **record, "extra": extra}
 
     def auction(self, time_us: int, horizon_ms: int) -> dict[str, Any]:
-        texts = pools(self.settings)
-        hot = self.below(Draw.HOT_SELLER, 4) > 0
+        texts, settings = pools(self.settings), self.settings
+        hot = self.below(Draw.HOT_SELLER, settings.hot_seller_ratio) > 0
         seller = self.hot(self.last_person) if hot else self.any_person(Draw.SELLER)
         initial = self.price(Draw.INITIAL_BID)
         lifetime_ms = 1 + self.below(Draw.EXPIRY, max(2 * horizon_ms, 1))
         item = _text(texts["items"], self.below(Draw.ITEM, 4096))
         description = _text(texts["descriptions"], self.below(Draw.DESCRIPTION, 4096))
         return {
-            "id": self.last_auction + 1000,
+            "id": self.last_auction + settings.first_auction_id,
             "itemName": item,
             "description": description,
             "initialBid": initial,
             "reserve": initial + self.price(Draw.RESERVE),
             "expires": _moment(time_us + 1000 * lifetime_ms),
-            "seller": seller + 1000,
+            "seller": seller + settings.first_person_id,
             "category": 10 + self.below(Draw.CATEGORY, 5),
-            "extra": self.filler(texts["auction_extra"], 500, 48 + len(item) + len(description)),
+            "extra": self.filler(texts["auction_extra"], settings.auction_bytes, 48 + len(item) + len(description)),
         }
 
     def bid(self) -> dict[str, Any]:
-        texts = pools(self.settings)
-        hot_auction = self.below(Draw.HOT_AUCTION, 2) > 0
-        hot_bidder = self.below(Draw.HOT_BIDDER, 4) > 0
+        texts, settings = pools(self.settings), self.settings
+        hot_auction = self.below(Draw.HOT_AUCTION, settings.hot_auction_ratio) > 0
+        hot_bidder = self.below(Draw.HOT_BIDDER, settings.hot_bidder_ratio) > 0
         auction = self.hot(self.last_auction) if hot_auction else self.any_auction(Draw.AUCTION)
         bidder = self.hot(self.last_person) + 1 if hot_bidder else self.any_person(Draw.BIDDER)
         if self.below(Draw.HOT_CHANNEL, 2) > 0:
@@ -152,10 +154,10 @@ class _Event:
         else:
             channel = 4 + self.below(Draw.CHANNEL, 10_000)
         return {
-            "auction": auction + 1000,
-            "bidder": bidder + 1000,
+            "auction": auction + settings.first_auction_id,
+            "bidder": bidder + settings.first_person_id,
             "price": self.price(Draw.PRICE),
             "channel": _text(texts["channels"], channel),
             "url": _text(texts["urls"], channel),
-            "extra": self.filler(texts["bid_extra"], self.settings.bid_bytes, 32),
+            "extra": self.filler(texts["bid_extra"], settings.bid_bytes, 32),
         }

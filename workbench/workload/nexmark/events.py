@@ -29,21 +29,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from workbench.checks import require
-from workbench.workload.nexmark.settings import DEFAULTS, ORDER_STEP, NexmarkSettings
+from workbench.workload.nexmark.settings import DEFAULTS, ORDER_STEP, Characters, NexmarkSettings
 from workbench.workload.query import EventClock
 
 PERSON, AUCTION, BID = 0, 1, 2
-PEOPLE, AUCTIONS, EVENTS = 1, 3, 50  # of the repeating pattern: people, then auctions, then bids; and all of these
-PERSON_BYTES, AUCTION_BYTES = 200, 500  # average record size that `extra` fills up to
 
-FIRST_ID = 1000  # of people and auctions, added once to every id
 FIRST_CATEGORY, CATEGORIES = 10, 5
 ID_LEAD = 10  # events may refer to people and auctions this many ids before they appear
-IN_FLIGHT = 100  # latest auctions among which bids choose that are not on the hot one
-LOOKAHEAD = IN_FLIGHT * EVENTS // AUCTIONS  # events until that number of auctions has appeared
 
-# one in this number of references is not to the hot one
-HOT_AUCTION_RATIO, HOT_SELLER_RATIO, HOT_BIDDER_RATIO, HOT_CHANNEL_RATIO = 2, 4, 4, 2
+HOT_CHANNEL_RATIO = 2
 BASE_TIME_US = 1_436_918_400_000_000  # 2015-07-15T00:00:00Z, the base time of the Beam suite
 
 DEFAULT_CLOCK = EventClock(BASE_TIME_US, 0, 100.0)  # 10,000 events a second from the base time
@@ -149,6 +143,8 @@ PERSON_FIXED_BYTES, AUCTION_FIXED_BYTES, BID_FIXED_BYTES = 8, 48, 32
 _EXTRA_COPIES = 64
 _EXTRA_POOL_BYTES = 1 << 20
 
+_Bytes = npt.NDArray[np.uint8]
+
 
 @dataclass(frozen=True, eq=False)
 class Pool:
@@ -218,6 +214,16 @@ class _Maker:
         whole = letters.tobytes().decode("ascii")
         return [whole[end - length : end].strip(" ") for end, length in zip(ends, lengths, strict=True)]
 
+    def characters(self, count: int, which: Characters) -> _Bytes:
+        if which == "letters":
+            return (97 + self.below(26, count)).astype(np.uint8)
+        numbers = (self.words(count // 6 + 1) >> np.uint64(32)).astype(np.uint32).view(np.int32).astype(np.int64)
+        peeled = np.empty((len(numbers), 6), dtype=np.uint8)
+        for column in range(6):  # remainder and quotient keep the sign, as in C and Java
+            peeled[:, column] = 97 + np.fmod(numbers, 26)
+            numbers = np.sign(numbers) * (np.abs(numbers) // 26)
+        return peeled.reshape(-1)[:count]
+
 
 @lru_cache(maxsize=8)
 def _texts(seed: int) -> dict[str, Pool]:
@@ -246,7 +252,7 @@ def _texts(seed: int) -> dict[str, Pool]:
 
 
 @lru_cache(maxsize=32)
-def _extra(seed: int, average: int, smallest: int, largest: int) -> Pool:
+def _extra(seed: int, average: int, smallest: int, largest: int, which: Characters) -> Pool:
     """Make the filling texts that bring records of `smallest` to `largest` bytes to `average` bytes."""
     make = _Maker(seed, f"extra {average} {smallest} {largest}")
     low, steps = extra_bounds(average, np.arange(smallest, largest + 1))
@@ -255,7 +261,7 @@ def _extra(seed: int, average: int, smallest: int, largest: int) -> Pool:
     copies = int(np.clip(_EXTRA_POOL_BYTES // max(1, lengths.sum()), 1, _EXTRA_COPIES))
     all_lengths = np.repeat(lengths, copies)
     offsets = np.concatenate([[0], np.cumsum(all_lengths)]).astype(np.int32)
-    data = (97 + make.below(26, int(offsets[-1]))).astype(np.uint8)
+    data = make.characters(int(offsets[-1]), which)
     texts = pa.StringArray.from_buffers(len(all_lengths), pa.py_buffer(offsets), pa.py_buffer(data))
     return Pool(texts, all_lengths, shortest, copies)
 
@@ -268,12 +274,14 @@ def pools(settings: NexmarkSettings) -> dict[str, Pool]:
     def filler(average: int, fixed: int, *parts: str) -> Pool:
         smallest = fixed + sum(int(texts[part].lengths.min()) for part in parts)
         largest = fixed + sum(int(texts[part].lengths.max()) for part in parts)
-        return _extra(settings.seed, average, smallest, largest)
+        return _extra(settings.seed, average, smallest, largest, settings.characters)
 
     return {
         **texts,
-        "person_extra": filler(PERSON_BYTES, PERSON_FIXED_BYTES, "names", "emails", "cards", "cities", "states"),
-        "auction_extra": filler(AUCTION_BYTES, AUCTION_FIXED_BYTES, "items", "descriptions"),
+        "person_extra": filler(
+            settings.person_bytes, PERSON_FIXED_BYTES, "names", "emails", "cards", "cities", "states"
+        ),
+        "auction_extra": filler(settings.auction_bytes, AUCTION_FIXED_BYTES, "items", "descriptions"),
         "bid_extra": filler(settings.bid_bytes, BID_FIXED_BYTES),
     }
 
@@ -310,11 +318,14 @@ def adjusted_numbers(numbers: Integers, group_size: int) -> Integers:
     return numbers - place + place * ORDER_STEP % group_size
 
 
-def last_ids(event_ids: Integers) -> tuple[Integers, Integers]:
+def last_ids(event_ids: Integers, settings: NexmarkSettings) -> tuple[Integers, Integers]:
     """Return the latest person and auction at each event, before the first ids are added."""
-    epoch, offset = np.divmod(event_ids, EVENTS)
+    epoch, offset = np.divmod(event_ids, settings.total)
+    people, auctions = settings.people, settings.auctions
+    person = epoch * people + np.minimum(offset, people - 1)
     # before its first auction an epoch still has the last auction of the epoch before: offset - people clips to -1
-    return epoch, epoch * AUCTIONS + np.clip(offset - PEOPLE, -1, AUCTIONS - 1)
+    auction = epoch * auctions + np.clip(offset - people, -1, auctions - 1)
+    return person, auction
 
 
 def hot_id(last: Integers, batch: int) -> Integers:
@@ -354,7 +365,7 @@ class _Rows:
     def __init__(self, event_ids: Integers, settings: NexmarkSettings) -> None:
         self.settings = settings
         self.draws = Draws(settings.seed, event_ids)
-        self.last_person, self.last_auction = last_ids(event_ids)
+        self.last_person, self.last_auction = last_ids(event_ids, settings)
 
     def price(self, draw: int) -> Integers:
         """Return log-uniform prices from 100 to 1e8 cents."""
@@ -369,7 +380,7 @@ class _Rows:
         return people - active + self.draws.below(draw, active + ID_LEAD)
 
     def any_auction(self, draw: int) -> Integers:
-        low = np.maximum(self.last_auction - IN_FLIGHT, 0)
+        low = np.maximum(self.last_auction - self.settings.auctions_in_flight, 0)
         return low + self.draws.below(draw, self.last_auction - low + 1 + ID_LEAD)
 
     def filler(self, pool: Pool, average: int, size: Integers) -> pa.StringArray:
@@ -389,16 +400,16 @@ class _Rows:
         ]
         size = PERSON_FIXED_BYTES + sum(pool.lengths[index] for pool, index in picks)
         return [
-            self.last_person + FIRST_ID,
+            self.last_person + self.settings.first_person_id,
             *(pool.pick(index) for pool, index in picks),
-            self.filler(texts["person_extra"], PERSON_BYTES, size),
+            self.filler(texts["person_extra"], self.settings.person_bytes, size),
         ]
 
     def auctions(self, times: Integers, lifetimes_ms: Integers) -> "list[Integers | pa.StringArray]":
         texts, draws, settings = pools(self.settings), self.draws, self.settings
         item, description = draws.below(Draw.ITEM, POOL_SIZE), draws.below(Draw.DESCRIPTION, POOL_SIZE)
         seller = np.where(
-            self.hot(Draw.HOT_SELLER, HOT_SELLER_RATIO),
+            self.hot(Draw.HOT_SELLER, settings.hot_seller_ratio),
             hot_id(self.last_person, settings.hot_batch),
             self.any_person(Draw.SELLER),
         )
@@ -406,26 +417,26 @@ class _Rows:
         lifetime = 1 + draws.below(Draw.EXPIRY, np.maximum(2 * lifetimes_ms, 1))
         size = AUCTION_FIXED_BYTES + texts["items"].lengths[item] + texts["descriptions"].lengths[description]
         return [
-            self.last_auction + FIRST_ID,
+            self.last_auction + settings.first_auction_id,
             texts["items"].pick(item),
             texts["descriptions"].pick(description),
             initial,
             initial + self.price(Draw.RESERVE),
             times + 1000 * lifetime,
-            seller + FIRST_ID,
+            seller + settings.first_person_id,
             FIRST_CATEGORY + draws.below(Draw.CATEGORY, CATEGORIES),
-            self.filler(texts["auction_extra"], AUCTION_BYTES, size),
+            self.filler(texts["auction_extra"], settings.auction_bytes, size),
         ]
 
     def bids(self) -> "list[Integers | pa.StringArray]":
         texts, draws, settings = pools(self.settings), self.draws, self.settings
         auction = np.where(
-            self.hot(Draw.HOT_AUCTION, HOT_AUCTION_RATIO),
+            self.hot(Draw.HOT_AUCTION, settings.hot_auction_ratio),
             hot_id(self.last_auction, settings.hot_batch),
             self.any_auction(Draw.AUCTION),
         )
         bidder = np.where(
-            self.hot(Draw.HOT_BIDDER, HOT_BIDDER_RATIO),
+            self.hot(Draw.HOT_BIDDER, settings.hot_bidder_ratio),
             hot_id(self.last_person, settings.hot_batch) + 1,
             self.any_person(Draw.BIDDER),
         )
@@ -433,8 +444,8 @@ class _Rows:
         channel = draws.below(Draw.CHANNEL, np.where(hot_channel, len(HOT_CHANNELS), CHANNELS))
         channel += np.where(hot_channel, 0, len(HOT_CHANNELS))
         return [
-            auction + FIRST_ID,
-            bidder + FIRST_ID,
+            auction + settings.first_auction_id,
+            bidder + settings.first_person_id,
             self.price(Draw.PRICE),
             texts["channels"].pick(channel),
             texts["urls"].pick(channel),
@@ -454,10 +465,11 @@ def _batch(numbers: Integers, clock: EventClock, settings: NexmarkSettings) -> p
         draws = Draws(settings.seed, event_ids)
         late = draws.uniform(Draw.LATE) < settings.late_probability
         times = on_time - np.where(late, 1000 * (1 + draws.below(Draw.LATE_DELAY, settings.late_delay_ms)), 0)
-    place = event_ids % EVENTS
-    kinds = (place >= PEOPLE).astype(np.int32) + (place >= PEOPLE + AUCTIONS)
+    place = event_ids % settings.total
+    kinds = (place >= settings.people).astype(np.int32) + (place >= settings.people + settings.auctions)
     people, auctions, bids = (_Spread(kinds == kind) for kind in (PERSON, AUCTION, BID))
-    ahead = adjusted[auctions.positions] + LOOKAHEAD
+    # the events until so many auctions have appeared, 1,666 by default
+    ahead = adjusted[auctions.positions] + settings.auctions_in_flight * settings.total // settings.auctions
     lifetimes = clock.times_us(ahead) // 1000 - on_time[auctions.positions] // 1000
     rows = [_Rows(event_ids[spread.positions], settings) for spread in (people, auctions, bids)]
     columns = [

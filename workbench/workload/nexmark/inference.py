@@ -38,7 +38,9 @@ _RESULT = "image_id long, label int, prediction int, confidence double, dateTime
 
 @dataclass(frozen=True)
 class ImageGenerator:
-    """Makes rows of compressed images."""
+    """Makes rows of compressed images; `seed` decides which, and their noise."""
+
+    seed: int = 0
 
     def schema(self) -> pa.Schema:
         """Columns of the batches."""
@@ -46,10 +48,10 @@ class ImageGenerator:
 
     def batches(self, first: int, last: int, clock: EventClock) -> Iterator[pa.RecordBatch]:
         """Rows `first` to `last` (exclusive) in order, with event times from `clock`."""
-        images, labels = _pool()
+        images, labels = _pool(self.seed)
         for start in range(first, last, BATCH_ROWS):
             rows = np.arange(start, min(start + BATCH_ROWS, last), dtype=np.int64)
-            chosen = Draws(0, rows).below(0, len(labels))
+            chosen = Draws(self.seed, rows).below(0, len(labels))
             columns = [
                 pa.array(rows),
                 pa.array(labels[chosen]),
@@ -60,14 +62,14 @@ class ImageGenerator:
             yield pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
-@lru_cache(maxsize=1)
-def _pool() -> tuple[pa.BinaryArray, npt.NDArray[np.int32]]:
+@lru_cache(maxsize=4)
+def _pool(seed: int) -> tuple[pa.BinaryArray, npt.NDArray[np.int32]]:
     """Make the images and their labels: enlarged digits, dark on light, with noise, compressed."""
     digits, labels = _digits()
     digits, labels = digits[TRAINING:], labels[TRAINING:]
     scale = SIDE // CELL
     large = np.kron(digits.reshape(-1, CELL, CELL), np.ones((1, scale, scale), dtype=np.uint8)) * _STEP
-    noise = Draws(0, np.arange(large.size, dtype=np.int64)).below(1, _STEP).reshape(large.shape)
+    noise = Draws(seed, np.arange(large.size, dtype=np.int64)).below(1, _STEP).reshape(large.shape)
     pixels = (255 - np.minimum(large + noise, 255)).astype(np.uint8)
     return pa.array([zlib.compress(image.tobytes(), 1) for image in pixels], pa.binary()), labels
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from workbench.errors import WorkbenchError
 from workbench.workload.nexmark.events import AUCTION, BID, FIRST_CATEGORY, PERSON, NexmarkGenerator
 from workbench.workload.nexmark.inference import ImageGenerator, build_inference
+from workbench.workload.nexmark.settings import DEFAULTS, NexmarkSettings
 from workbench.workload.query import Query
 
 if TYPE_CHECKING:
@@ -250,11 +251,11 @@ _UNBOUNDED = frozenset({"q3"})
 NAMES = tuple(_BUILDS)  # the queries of the catalogue
 
 
-def query(name: str) -> Query:
-    """Return the query ``"nexmark:"`` and `name` with its generator."""
+def query(name: str, settings: NexmarkSettings = DEFAULTS) -> Query:
+    """Return the query ``"nexmark:"`` and `name` with its generator; the one of images uses only the settings' seed."""
     if name not in _BUILDS:
         near = difflib.get_close_matches(name, NAMES, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "."
         raise WorkbenchError(f"There is no Nexmark query {name!r}; use one of {', '.join(NAMES)}{hint}")
-    rows = ImageGenerator() if name == "inference" else NexmarkGenerator()
+    rows = ImageGenerator(settings.seed) if name == "inference" else NexmarkGenerator(settings)
     return Query(f"nexmark:{name}", _BUILDS[name], rows, EVENT_TIME, unbounded_state=name in _UNBOUNDED)
