@@ -19,7 +19,7 @@ import numpy as np
 
 from workbench import units
 from workbench.capacity.allocation import allocate
-from workbench.capacity.explore import Exploration, keeps_state, overstatement, saw_operators
+from workbench.capacity.explore import Exploration, keeps_state, overstatement
 from workbench.capacity.model import MicroBatch, carries
 from workbench.capacity.planning import checks
 from workbench.capacity.planning.intervals import IntervalSpeedup
@@ -115,6 +115,7 @@ def plan(
     partitions = frozen or budget.slots
     most = slots_per_worker(*UNPRICED, budget.profile) if price is None else price.slots_per_worker
     executors = math.ceil(budget.slots / (executor_slots or max(1, most)))
+    stateful = keeps_state(runs)
     findings = (
         checks.check_interval(budget, sample.budget.interval_s, gains[interval]),
         checks.check_layouts(layout, low_layout),
@@ -127,7 +128,7 @@ def plan(
         checks.check_cores(runs),
         checks.check_executors(runs),
         checks.check_filled(runs),
-        checks.check_state(known=saw_operators(exploration.runs)),
+        checks.check_state(known=stateful is not None),
     )
 
     def attains() -> bool:
@@ -157,7 +158,7 @@ def plan(
         source_share=share,
         low_slots=low_slots,
         low_layout=low_layout,
-        stateful=any(keeps_state(run) for run in runs),
+        stateful=bool(stateful),
         batch_parts=_parts(None if model.batch is None else parts, rate / made.expected_rate, budget),
         outage=outage,
         run=run,
