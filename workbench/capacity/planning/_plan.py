@@ -14,6 +14,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -23,9 +24,10 @@ from workbench.capacity.explore import Exploration, keeps_state, overstatement
 from workbench.capacity.model import MicroBatch, carries
 from workbench.capacity.planning import checks
 from workbench.capacity.planning.intervals import IntervalSpeedup
-from workbench.capacity.planning.judged import Place, counted, judged_plan, margin_of, offers, on_cores
+from workbench.capacity.planning.judged import Place, counted, fill, judged_plan, margin_of, offers, on_cores
 from workbench.capacity.planning.stages import batch_of, lay_out, least_slots, source_share
 from workbench.capacity.planning.workers import UNPRICED, cheapest, executor_size, in_executors, slots_per_worker
+from workbench.checks import not_negative
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.records import HOURS_PER_MONTH, CapacityPlan, EndingRun, InstanceType, ModelFinding, Outage, Price
@@ -88,13 +90,15 @@ def plan(
     runs, model = exploration.measurements, exploration.model
     sample = exploration.fitted_runs[-1]
     gains = interval_speedups or {sample.budget.interval_s: IntervalSpeedup()}
-    chosen = _cheapest(exploration, rate, memory_mb, gains, instances, margin, risk, executor_slots)
-    place, budget, price = chosen.place, chosen.budget, chosen.price
-    interval, memory = budget.interval_s, budget.profile.memory_mb
+    fewest, price, place, transfer = _cheapest(
+        exploration, rate, memory_mb, gains, instances, margin, risk, executor_slots
+    )
+    budget, interval, memory = fewest, fewest.interval_s, fewest.profile.memory_mb
     times = 1.0 if place.cores is None else place.cores.times
     if price is not None:  # slots that are paid for anyway make the deployment safer
         paid = price.workers * price.slots_per_worker
-        budget = replace(budget, slots=place.filled(rate, budget, paid, executor_slots))
+        risks = partial(place.risks, rate, memory)
+        budget = replace(budget, slots=fill(fewest.slots, paid, place.most_measured, risks, executor_slots))
         price = replace(price, idle_slots=paid - budget.slots)
     parts = batch_of(runs, model.batch)
     parts = None if parts is None else parts.on_cores(times)
@@ -134,7 +138,7 @@ def plan(
     def attains() -> bool:
         less = exploration.asked.less_risk
         return any(
-            place.model.attains(rate / one.together(chosen.transfer).quantile(less), memory, safe_margin, risk=less)
+            place.model.attains(rate / one.together(transfer).quantile(less), memory, safe_margin, risk=less)
             for memory, one in itertools.product(memory_mb, gains.values())
         )
 
@@ -143,7 +147,7 @@ def plan(
         budget,
         rate,
         margin=margin,
-        least_slots=chosen.budget.slots,
+        least_slots=fewest.slots,
         executors=executors,
         findings=tuple(filter(None, findings)),
         attains=attains,
@@ -165,17 +169,6 @@ def plan(
     )
 
 
-@dataclass(frozen=True)
-class _Option:
-    """The fewest slots that carry the rate on some cores, their cost, and what their capacity rests on."""
-
-    cost: float
-    budget: Budget
-    price: Price | None
-    place: Place
-    transfer: IntervalSpeedup
-
-
 def _cheapest(  # noqa: PLR0917 - private, called once
     exploration: Exploration,
     rate: float,
@@ -185,10 +178,13 @@ def _cheapest(  # noqa: PLR0917 - private, called once
     margin: float,
     risk: float | None,
     executor_slots: int | None,
-) -> _Option:
-    """Choose among the memory profiles, trigger intervals and available cores, each with its fewest slots."""
+) -> tuple[Budget, Price | None, Place, IntervalSpeedup]:
+    """Choose among the memory profiles, trigger intervals and available cores, each with its fewest slots.
+
+    Return these with their price and what their capacity rests on, of which the last is due to the cores.
+    """
     cpus = exploration.fitted_runs[-1].budget.profile.cpus
-    found, refused = list[_Option](), None
+    found, refused = list[tuple[float, Budget, Price | None, Place, IntervalSpeedup]](), None
     for memory, (interval, own), (cores, alike_cores) in itertools.product(
         memory_mb, gains.items(), offers(exploration, instances)
     ):
@@ -202,10 +198,10 @@ def _cheapest(  # noqa: PLR0917 - private, called once
             refused = error
             continue
         cost = price.per_hour if price else float(slots * memory)
-        found.append(_Option(cost, Budget(slots, profile, interval), price, place, transfer))
+        found.append((cost, Budget(slots, profile, interval), price, place, transfer))
     if not found:
         raise refused or WorkbenchError("No memory profile was given to plan with; give at least one.")
-    return min(found, key=lambda one: (one.cost, one.budget.interval_s, one.budget.profile.memory_mb))
+    return min(found, key=lambda one: (one[0], one[1].interval_s, one[1].profile.memory_mb))[1:]
 
 
 def _parts(parts: MicroBatch | None, load: float, budget: Budget) -> dict[str, float] | None:
@@ -257,8 +253,7 @@ class Question:
             ("additional skew", self.more_skew),
             ("additional wait of a batch", self.more_s),
         ):
-            if not (math.isfinite(value) and value >= 0):
-                raise WorkbenchError(f"The {name} is {value!r}; it must be a finite number of at least 0.")
+            not_negative(f"The {name}", value)
 
 
 @dataclass(frozen=True)
@@ -309,7 +304,8 @@ def ask(exploration: Exploration, question: Question, doubts: Sequence[ModelFind
     workers = needed + question.one_lost
     budget = Budget(fewest, SlotProfile(explored.profile.cpus, memory), interval_s)
     if question.worker_price:
-        budget = replace(budget, slots=place.filled(rate * worse, budget, needed * shape, size))
+        risks = partial(place.risks, rate * worse, memory)
+        budget = replace(budget, slots=fill(fewest, needed * shape, place.most_measured, risks, size))
 
     def attains() -> bool:
         less = exploration.asked.less_risk
