@@ -99,7 +99,7 @@ def divided(name, budget):
 
 def model_of(runs):
     """Fit the model to `runs`, one or several, as a study does."""
-    return model_of_form("scaling", stateful=any(keeps_state(run) for run in runs)).fit(
+    return model_of_form("scaling", stateful=keeps_state(runs)).fit(
         [(run.budget.profile.memory_mb, run.budget.slots) for run in runs],
         [run.estimate.middle for run in runs],
         runs,

@@ -78,7 +78,8 @@ def likelihoods(points, rates):
     """How probable the rates are with each shape, up to a factor."""
     law = fitted(points, rates, weights=EVEN)
     found = defaultdict(float)
-    for weight, *shape in zip(law.weight, law.exponent, law.contention, law.bend, law.after, strict=True):
+    grid = law.grid
+    for weight, *shape in zip(grid.weight, grid.exponent, grid.contention, grid.bend, grid.after, strict=True):
         found[tuple(shape)] += weight
     return np.array([found[one.exponent, one.contention, one.bend, one.after] / one.weight for one in EVEN.shapes()])
 

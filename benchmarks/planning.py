@@ -72,7 +72,7 @@ def explore(query, memories, seed, asked):
         )
         found = explorer.run(preset(query))
     if asked.rates_only:
-        stateful = any(keeps_state(run) for run in found.measurements)
+        stateful = keeps_state(found.measurements)
         return replace(found, model=ScalingModel(stateful=stateful, growth="tasks").fit(found.points, found.rates))
     return found
 

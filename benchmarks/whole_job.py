@@ -143,7 +143,7 @@ def measured(name, study, folder, options):
 def predicted(runs, budget):
     """The rate on `budget` by the model that a plan fits to `runs`, with the ends of its 90 % interval."""
     shape = [(run.budget.profile.memory_mb, run.budget.slots) for run in runs]
-    model = model_of_form("scaling", stateful=any(map(keeps_state, runs)))
+    model = model_of_form("scaling", stateful=keeps_state(runs))
     model.fit(shape, [run.estimate.middle for run in runs], runs)
     there = [(budget.profile.memory_mb, budget.slots)]
     (middle,), ((low,), (high,)) = model.predict(there), model.interval(there)

@@ -7,12 +7,13 @@ import heapq
 import math
 from collections.abc import Mapping, Sequence
 from numbers import Real
-from operator import index, mul, truediv
+from operator import mul, truediv
 from typing import Literal, SupportsIndex, get_args
 
 import pulp
 
 from workbench import units
+from workbench.checks import one_of, whole
 from workbench.errors import WorkbenchError
 from workbench.records import Allocation, Measurement, Run, Status, Unbounded
 
@@ -65,7 +66,7 @@ def bids2(
     >>> found.tasks, found.source_rate, found.bottleneck
     ({'parse': 2, 'join': 2}, 180.0, 'join')
     """
-    check_solver(solver)
+    one_of("The solver", solver, get_args(Solver))
     budget = _budget(true_rates, ratios, slots)
     rates, weights, unbounded = _sorted_out(true_rates, ratios)
     spendable = budget - len(unbounded)
@@ -82,12 +83,6 @@ def bids2(
     for (name, rate), weight, count in zip(rates.items(), weights, counts, strict=True):
         capacities[name] = count * rate / weight  # (2), (3)
     return Allocation(tasks, min(capacities.values()), capacities, unbounded, 0 if rates else spendable, status)
-
-
-def check_solver(solver: str) -> None:
-    """Refuse an unknown solver."""
-    if solver not in get_args(Solver):
-        raise WorkbenchError(f"The solver is {solver!r}; use one of {', '.join(get_args(Solver))}.")
 
 
 def _exact(rates: Sequence[float], ratios: Sequence[float], slots: int) -> list[int]:
@@ -143,11 +138,7 @@ def _budget(true_rates: Mapping[str, float | None], ratios: Mapping[str, float],
         raise WorkbenchError(
             f"Operator {name!r} has no {thing}; give both mappings the same operators, without sources."
         )
-    try:
-        budget = index(slots)
-    except TypeError as error:
-        raise WorkbenchError(f"slots is {slots!r}; it must be a whole number.") from error
-    least = len(true_rates)
+    budget, least = whole("slots", slots, 0), len(true_rates)
     if budget < least:
         names = ", ".join(list(true_rates)[:_SHOWN]) + (f" and {least - _SHOWN} more" if least > _SHOWN else "")
         raise WorkbenchError(

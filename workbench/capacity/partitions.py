@@ -17,13 +17,15 @@ Stages are taken not to overlap, and to have even tasks, so the rate overstates 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import get_args
 
 import numpy as np
 import pulp
 
-from workbench.capacity.allocation import Solver, check_solver, solve_by_cbc
+from workbench.arrays import Floats
+from workbench.capacity.allocation import Solver, solve_by_cbc
 from workbench.capacity.model import MicroBatch, StageLine, turns
-from workbench.checks import positive, whole
+from workbench.checks import one_of, positive, whole
 from workbench.errors import WorkbenchError
 from workbench.records import BatchLayout, Stage
 
@@ -70,7 +72,7 @@ def bids2_micro_batch(
     positive("The trigger interval", interval_s, "seconds")
     if not slot_speedup >= 1:
         raise WorkbenchError(f"slot_speedup is {slot_speedup!r}; a task is at least as fast as its slot: at least 1.")
-    check_solver(solver)
+    one_of("The solver", solver, get_args(Solver))
     if not batch.stages:
         raise WorkbenchError("The batch has no stages; measure a run that shows them.")
     groups: dict[object, list[StageLine]] = {}
@@ -81,7 +83,7 @@ def bids2_micro_batch(
     problem = _Problem(batch, choices, slots, interval_s, slot_speedup)
     chosen, rows = problem.solve(_milp if solver == "cbc" else _each)
     partitions = {line.name: count for choice, count in zip(choices, chosen, strict=True) for line in choice.stages}
-    return _layout(batch, partitions, problem, rows)
+    return _layout(problem, partitions, rows)
 
 
 @dataclass(frozen=True)
@@ -92,64 +94,53 @@ class _Problem:
     interval_s: float
     speedup: float
 
-    def turns(self, count: int) -> float:
-        """Return how long `count` tasks take, in multiples of one task's seconds on its slot."""
-        return float(turns(count, self.slots, self.speedup))
-
-    def costs(self, choice: _Choice, rows: float) -> tuple[list[float], list[float]]:
-        """Seconds that each candidate takes with `rows`, and the slope there: fixed, and per row."""
-        seconds, slopes = [], []
-        for count in choice.counts:
-            turns, each = self.turns(count), rows / count
-            fixed = self.batch.driver_task_s * count * len(choice.stages)
-            fixed += turns * sum(line.fixed_s for line in choice.stages)
-            spent = [line.per_row_s * line.scale * each**line.power for line in choice.stages]
-            slope = sum(one * line.power for one, line in zip(spent, choice.stages, strict=True)) / rows
-            seconds.append(fixed + turns * sum(spent))
-            slopes.append(turns * slope)
-        return seconds, slopes
+    def costs(self, choice: _Choice, rows: float) -> tuple[Floats, Floats]:
+        """Seconds that each candidate takes with `rows`, and the slope there."""
+        counts = np.array(choice.counts)
+        tasks_s = self.batch.driver_task_s * counts * len(choice.stages)
+        waves, fixed_s = turns(counts, self.slots, self.speedup), sum(line.fixed_s for line in choice.stages)
+        spent = [line.rows_s(rows / counts) for line in choice.stages]
+        slope = sum(line.power * one for line, one in zip(choice.stages, spent, strict=True)) / rows
+        return np.asarray(tasks_s + waves * (fixed_s + sum(spent))), np.asarray(waves * slope)
 
     def solve(self, step: "_Step") -> tuple[list[int], float]:
         """Find the layout and its rows: from few rows on, each step goes to where the tangent fills the interval."""
         rows = 1.0
         tables = [self.costs(choice, rows) for choice in self.choices]
-        least = self.batch.driver_s + sum(min(seconds) for seconds, _ in tables)
+        least = self.batch.driver_s + sum(seconds.min() for seconds, _ in tables)
         if least >= self.interval_s:
             return _fewest(self, tables), 0.0
         for _ in range(_STEPS):
-            before, (_, rows) = rows, step(self, tables, rows)
+            before, rows = rows, step(self, tables, rows)
             tables = [self.costs(choice, rows) for choice in self.choices]
             if rows <= before * (1 + _STILL):
                 break
         return _fewest(self, tables), rows
 
 
-_Tables = Sequence[tuple[list[float], list[float]]]
-_Step = Callable[[_Problem, _Tables, float], tuple[list[int], float]]
+_Tables = Sequence[tuple[Floats, Floats]]
+_Step = Callable[[_Problem, _Tables, float], float]
 
 
-def _each(problem: _Problem, tables: _Tables, rows: float) -> tuple[list[int], float]:
+def _each(problem: _Problem, tables: _Tables, rows: float) -> float:
     """Take the best candidate of each choice at `rows`, and follow their tangents until the interval is full."""
-    best = [int(np.argmin(seconds)) for seconds, _ in tables]
-    spent = problem.batch.driver_s + sum(seconds[at] for (seconds, _), at in zip(tables, best, strict=True))
-    slope = sum(slopes[at] for (_, slopes), at in zip(tables, best, strict=True))
+    best = [(seconds.min(), slopes[seconds.argmin()]) for seconds, slopes in tables]
+    spent = problem.batch.driver_s + sum(second for second, _ in best)
+    slope = sum(slope for _, slope in best)
     further = (problem.interval_s - spent) / slope if slope > 0 else rows
-    return best, rows + max(0.0, min(further, 1e9 * rows))
+    return float(rows + max(0.0, min(further, 1e9 * rows)))
 
 
-def _milp(problem: _Problem, tables: _Tables, rows: float) -> tuple[list[int], float]:
+def _milp(problem: _Problem, tables: _Tables, rows: float) -> float:
     """Solve the linear problem at `rows`, in multiples of the rows that the tangents of the best candidates allow."""
-    _, reach = _each(problem, tables, rows)
+    reach = _each(problem, tables, rows)
     most = 4.0  # by its tangent, no layout carries more than this many times the rows of the one best at `rows`
     model = pulp.LpProblem("bids2_micro_batch", pulp.LpMaximize)
     total = model.add_variable("rows", 0, most)
     spent = []
     for g, ((seconds, slopes), choice) in enumerate(zip(tables, problem.choices, strict=True)):
-        tangents = [
-            ((second - slope * rows) / problem.interval_s, slope * reach / problem.interval_s, count)
-            for second, slope, count in zip(seconds, slopes, choice.counts, strict=True)
-        ]
-        lines = lowest(tangents, most)
+        tangents = np.array([seconds - slopes * rows, slopes * reach]) / problem.interval_s
+        lines = lowest(list(zip(*tangents.tolist(), choice.counts, strict=True)), most)
         taken = [model.add_variable(f"y_{g:03d}_{c:05d}", cat=pulp.LpBinary) for _, _, c in lines]
         own = [model.add_variable(f"n_{g:03d}_{c:05d}", 0, most) for _, _, c in lines]
         model += pulp.lpSum(taken) == 1
@@ -160,7 +151,7 @@ def _milp(problem: _Problem, tables: _Tables, rows: float) -> tuple[list[int], f
     model += pulp.lpSum(spent) <= 1 - problem.batch.driver_s / problem.interval_s
     model.setObjective(total)
     solve_by_cbc(model)
-    return [], max(rows, float(total.value()) * reach)
+    return max(rows, float(total.value()) * reach)
 
 
 def lowest(lines: Sequence[tuple[float, float, int]], most: float) -> list[tuple[float, float, int]]:
@@ -189,7 +180,7 @@ def _fewest(problem: _Problem, tables: _Tables) -> list[int]:
     """Take the best candidate of each choice; of equally good ones the one of fewest tasks."""
     slack = _TIE * problem.interval_s
     return [
-        next(c for c, second in zip(choice.counts, seconds, strict=True) if second <= min(seconds) + slack)
+        choice.counts[int(np.argmax(seconds <= seconds.min() + slack))]
         for choice, (seconds, _) in zip(problem.choices, tables, strict=True)
     ]
 
@@ -205,17 +196,19 @@ def candidates(slots: int) -> tuple[int, ...]:
 def at_rate(layout: BatchLayout, batch: MicroBatch, slots: int, rate: float, slot_speedup: float = 1.0) -> BatchLayout:
     """Return the layout with the times that its batches take at `rate`, records/s, instead of at the highest rate."""
     problem = _Problem(batch, (), slots, layout.interval_s, slot_speedup)
-    return replace(_layout(batch, layout.partitions, problem, rate * layout.interval_s), rate=layout.rate)
+    return replace(_layout(problem, layout.partitions, rate * layout.interval_s), rate=layout.rate)
 
 
-def _layout(batch: MicroBatch, partitions: Mapping[str, int], problem: _Problem, rows: float) -> BatchLayout:
+def _layout(problem: _Problem, partitions: Mapping[str, int], rows: float) -> BatchLayout:
     """Return the layout as a record: each stage as a line at its rows."""
+    batch = problem.batch
     stages, took = [], {"the driver": batch.driver_s + batch.driver_task_s * sum(partitions.values())}
     for line in batch.stages:
         count = partitions[line.name]
         ratio = line.scale * (max(rows, 1.0) / count) ** (line.power - 1)
         stages.append(Stage(line.name, line.fixed_s, line.per_row_s, ratio, stateful=line.stateful, source=line.source))
-        took[line.name] = problem.turns(count) * (line.fixed_s + line.per_row_s * ratio * rows / count)
+        waves = float(turns(count, problem.slots, problem.speedup))
+        took[line.name] = waves * (line.fixed_s + line.per_row_s * ratio * rows / count)
     seconds = {problem.slots: sum(took.values())}
     limit = max(took, key=lambda name: took[name])
     return BatchLayout(

@@ -6,11 +6,9 @@ solves what is sustained; ``preset`` gives StreamBed's five queries, ``RateTrace
 """
 
 from workbench.simulation.capsys import CAPSYS_QUERIES, ProfiledQuery, capsys_query
-from workbench.simulation.contention import Cluster, Worker
-from workbench.simulation.deployment import Deployment, read_latency_s, steady_state
-from workbench.simulation.engine import State, Step, advance, carry, whole_step
+from workbench.simulation.deployment import Cluster, Deployment, Worker, steady_state
+from workbench.simulation.engine import State, Step, advance, carry, speed_factor, stream, whole_step
 from workbench.simulation.keys import KeyTrace, task_shares
 from workbench.simulation.model import OperatorModel, QueryModel, StateModel, StateResponse, WarmUp
-from workbench.simulation.noise import speed_factor, stream
 from workbench.simulation.presets import PRESETS, SIMULATED, preset, short_name, simulated_query
 from workbench.simulation.trace import RateTrace

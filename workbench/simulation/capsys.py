@@ -101,12 +101,8 @@ class ProfiledQuery:
 
     def rate_for(self, tasks: Mapping[str, int]) -> float:
         """Rate at which the operator of most CPU has the load per task that it was profiled at."""
-        fullest = max(self.tasks, key=lambda name: self.profiles[name].cpu_s * self._arriving[name] / self.tasks[name])
-        return self.rate * tasks[fullest] / self.tasks[fullest]
-
-    @property
-    def _arriving(self) -> dict[str, float]:
-        return _arriving(_PROFILES[self.model.name])
+        fullest = max(_PROFILES[self.model.name], key=lambda row: row.cpu)
+        return self.rate * tasks[fullest.name] / fullest.tasks
 
 
 @lru_cache(maxsize=len(CAPSYS_QUERIES))
@@ -115,7 +111,10 @@ def capsys_query(name: str) -> ProfiledQuery:
     if name not in _PROFILES:
         raise WorkbenchError(f"CAPSys has no query {name!r}; it has {', '.join(CAPSYS_QUERIES)}. Use one of these.")
     rows = _PROFILES[name]
-    arriving = _arriving(rows)
+    arriving = {row.name: row.rate for row in rows}  # records/s of every operator
+    for row in rows:  # they stand after those that feed them
+        if row.feeds is not None:
+            arriving[row.feeds] += arriving[row.name]
     total = sum(row.rate for row in rows)
     flow = Dataflow(
         name,
@@ -137,12 +136,3 @@ def capsys_query(name: str) -> ProfiledQuery:
     return ProfiledQuery(
         QueryModel(flow, models, source_shares=shares), MappingProxyType({row.name: row.tasks for row in rows}), total
     )
-
-
-def _arriving(rows: tuple[_Row, ...]) -> dict[str, float]:
-    """Records/s of every operator; rows stand after those that feed them."""
-    arriving = {row.name: row.rate for row in rows}
-    for row in rows:
-        if row.feeds is not None:
-            arriving[row.feeds] += arriving[row.name]
-    return arriving

@@ -6,6 +6,12 @@ A cache that keeps the most read part of a working set answers the share (cache 
 reads. With locality 0 every key is read equally often and the hit rate is the share that fits; with keys read by
 Zipf's law of exponent locality < 1 the first n of N keys get (n / N) ** (1 - locality) of the reads (the integral of
 the law). This gives the shapes of Justin's Figure 4: reads gain from memory until the working set fits, then nothing.
+
+Each resource of a worker, its CPU, disk and network, is a server that every record of every task there must pass, in
+addition to the task's own time. Below its capacity nothing changes; at its capacity all tasks of the worker together
+get no further, and each takes longer for a record than it would alone. Loads are those of CAPSys (Equations 5 and 8)
+times the records: per record the CPU seconds, the bytes of state, and the bytes of output that leave the worker. Where
+a task has two consumers each gets a full copy, as real systems send; Equation 8 splits one copy over all links.
 """
 
 import math
@@ -18,12 +24,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench import units
 from workbench.arrays import Floats, Ints
 from workbench.checks import require
 from workbench.dataflow import Edge
-from workbench.simulation.contention import Cluster, Contention
 from workbench.simulation.keys import task_shares
-from workbench.simulation.model import OperatorModel, QueryModel, StateModel, Wave, input_ratios, listed, waves
+from workbench.simulation.model import OperatorModel, QueryModel, StateModel, input_ratios, listed, waves
 
 _MEMTABLE_MB = 64.0
 
@@ -55,6 +61,70 @@ def read_latency_s(state: StateModel, hits: Floats) -> Floats:
     return state.hit_s * hits + state.miss_s * (1.0 - hits)
 
 
+@dataclass(frozen=True)
+class Worker:
+    """Capacity of one worker: cores, and bytes/s of state access and of network output; inf never limits."""
+
+    cpus: float = math.inf
+    io_bytes_per_s: float = math.inf
+    net_bytes_per_s: float = math.inf
+
+    def __post_init__(self) -> None:
+        for name in ("cpus", "io_bytes_per_s", "net_bytes_per_s"):
+            value = getattr(self, name)
+            require(value > 0, f"A worker's {name} is {value!r}; it must be above 0 (inf never limits).")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Workers, and how many tasks of each operator run on each: `counts[operator][worker]`.
+
+    The tasks of an operator are numbered worker by worker.
+    """
+
+    workers: tuple[Worker, ...]
+    counts: Mapping[str, Sequence[int]]
+
+    def __post_init__(self) -> None:
+        require(bool(self.workers), "A cluster has no workers; give it at least one.")
+        for name, counts in self.counts.items():
+            require(
+                len(counts) == len(self.workers) and all(count >= 0 for count in counts),
+                f"The counts of operator {name!r} are {list(counts)}; give one number from 0 on for each of the "
+                f"{len(self.workers)} workers.",
+            )
+
+    def worker_of(self, operator: str, tasks: int) -> Ints:
+        """Worker of each of the operator's tasks, shape (tasks,)."""
+        require(operator in self.counts, f"Operator {operator!r} has no counts in the cluster; place its tasks.")
+        placed = np.repeat(np.arange(len(self.workers)), self.counts[operator])
+        require(
+            len(placed) == tasks,
+            f"The cluster places {units.some(len(placed), 'task')} of operator {operator!r}, which has {tasks}; "
+            "place all of them.",
+        )
+        return placed
+
+
+@dataclass(frozen=True)
+class Contention:
+    """The load that one record of each task puts on its worker."""
+
+    worker: Ints  # worker of each task, shape (tasks,)
+    # use per input record, and per result of a windowed task, shape (3, tasks): CPU seconds, bytes, bytes
+    per_record: Floats
+    per_result: Floats
+    capacity: Floats  # per second, shape (3, workers)
+
+    def seconds(self, records: Floats, results: Floats, cpu_factor: float = 1.0) -> Floats:
+        """Seconds each worker needs for this work, each resource apart, shape (3, workers)."""
+        use = self.per_record * records + self.per_result * results
+        use[0] *= cpu_factor
+        workers = self.capacity.shape[1]
+        summed = np.stack([np.bincount(self.worker, weights=row, minlength=workers) for row in use])
+        return np.asarray(summed / self.capacity)
+
+
 class Costs(NamedTuple):
     """Seconds of a task per input record and per emitted result, shape (tasks,); CPU relative to the steady state."""
 
@@ -66,7 +136,7 @@ class Costs(NamedTuple):
 class Flow(NamedTuple):
     """A wave over tasks: `records[head, task]` enter a task per record the head emits."""
 
-    wave: Wave
+    heads: tuple[str, ...]
     records: Floats
 
 
@@ -170,15 +240,6 @@ class Deployment:
         """Whether each task belongs to a windowed operator."""
         return np.asarray(self._spread(lambda model: float(model.windowed)) > 0)
 
-    @cached_property
-    def hits(self) -> Floats:
-        """Steady hit rate of each task's cache; 1 without state."""
-        rates = np.ones(self.size)
-        for name, model in self.model.operators_in_order():
-            if model.state is not None:
-                rates[self.slices[name]] = self._hits(name, model.state, 1.0)
-        return rates
-
     def state_access(self, age_s: float = math.inf) -> dict[str, tuple[float | None, float]]:
         """Hit rate and mean seconds of one state access of every operator with state, over its records.
 
@@ -241,13 +302,9 @@ class Deployment:
         counts = list(self.tasks.values())
         return tuple(
             Flow(
-                wave,
-                np.array(
-                    [
-                        np.repeat([wave.inflow[head].get(name, 0.0) for name in names], counts) * self.shares
-                        for head in wave.heads
-                    ]
-                ),
+                tuple(wave),
+                np.repeat([[inflow.get(name, 0.0) for name in names] for inflow in wave.values()], counts, axis=1)
+                * self.shares,
             )
             for wave in waves(self.model)
         )
@@ -256,19 +313,12 @@ class Deployment:
     def source_records(self) -> Floats:
         """Records that enter each task per record the sources emit, windowed operators holding theirs back."""
         sources = self.flows[-1]
-        return np.array([self.model.source_shares[head] for head in sources.wave.heads]) @ sources.records
+        return np.array([self.model.source_shares[head] for head in sources.heads]) @ sources.records
 
     @cached_property
     def steady_source_seconds(self) -> Floats:
         """Seconds of each task's time for such a record, once warm."""
         return self.source_records * self.steady_costs.record_s
-
-    @cached_property
-    def nothing(self) -> Floats:
-        """A zero for each task, not to be written to."""
-        zeros = np.zeros(self.size)
-        zeros.flags.writeable = False
-        return zeros
 
     @cached_property
     def contention(self) -> Contention | None:
@@ -387,12 +437,12 @@ def steady_state(deployment: Deployment) -> SteadyState:
     contention = deployment.contention
     work = np.zeros(deployment.size)
     seconds = 0.0
-    for wave, flow in deployment.flows:
+    for heads, flow in deployment.flows:
         emitted = {  # records per source record, in the long run
             head: model.source_shares[head]
             if head in model.dataflow.sources
             else ratios[head] * model.operators[head].profile.selectivity
-            for head in wave.heads
+            for head in heads
         }
         records = np.array(list(emitted.values())) @ flow
         results = np.zeros(deployment.size)

@@ -11,6 +11,7 @@ arrived further downstream too; the error is at most one buffer.
 The state is a value, so that a policy may look at it, change the deployment and go on (`carry`).
 """
 
+import hashlib
 import math
 from dataclasses import dataclass, replace
 
@@ -55,6 +56,23 @@ class Step:
     useful_emitting_s: Floats | None = None  # seconds of work meanwhile; None for none
 
 
+def stream(*key: str | float | None) -> np.random.Generator:
+    """Return the random numbers that belong to `key`: the seed, the configuration, the number of the repeat.
+
+    They depend on what is measured, not on when: an exploration that was killed and resumed, in any order and in any
+    process, sees what an undisturbed one sees.
+    """
+    digest = hashlib.blake2b(repr(key).encode(), digest_size=16).digest()
+    return np.random.default_rng(int.from_bytes(digest, "big"))
+
+
+def speed_factor(random: np.random.Generator, deviation: float) -> float:
+    """Draw a speed around 1: log-normal with mean 1, cut off at three standard deviations of its logarithm."""
+    normal = float(np.clip(random.standard_normal(), -3.0, 3.0))
+    spread = math.sqrt(math.log1p(deviation * deviation))
+    return math.exp(spread * normal - spread * spread / 2)
+
+
 def whole_step(step_s: float, window_s: float | None) -> float:
     """Longest step up to `step_s` that divides the window."""
     return step_s if window_s is None else window_s / math.ceil(window_s / step_s - _FULL)
@@ -75,19 +93,19 @@ def advance(
         return _undisturbed(deployment, state, offered, step_s, speed)
     work = _Work(deployment, state, deployment.costs(state.age_s), step_s * speed)
     pending, emitted = state.pending, np.zeros(deployment.size)
-    for wave, flow in deployment.flows[:-1]:
-        volumes = np.array([pending[deployment.slices[head]].sum() for head in wave.heads])
+    for heads, flow in deployment.flows[:-1]:
+        volumes = np.array([pending[deployment.slices[head]].sum() for head in heads])
         if not volumes.any():
             continue
         results = np.zeros_like(pending)
-        for head in wave.heads:
+        for head in heads:
             results[deployment.slices[head]] = pending[deployment.slices[head]]
         emitted += work.flow(volumes @ flow, 1.0, results) * results
-        for head, volume in zip(wave.heads, volumes, strict=True):
+        for head, volume in zip(heads, volumes, strict=True):
             if volume > 0:
                 work.close(head)
     emitting_s, useful_emitting_s = work.now_s, work.worked_s / speed
-    consumed = work.flow(deployment.source_records, offered)
+    consumed = work.flow(deployment.source_records, offered, np.zeros(deployment.size))
     waiting_s, useful_s = work.finish()
     held = state.held + np.where(deployment.windowed, work.records * deployment.selectivity, 0.0)
     after = State(
@@ -116,7 +134,7 @@ def _undisturbed(
     held = state.held
     if deployment.model.window_s is not None:
         held = held + np.where(deployment.windowed, records * deployment.selectivity, 0.0)
-    nothing = deployment.nothing
+    nothing = np.zeros_like(seconds)
     after = State(state.age_s + step_s, state.window_age_s + step_s, nothing, held, state.pending)
     useful_s = np.minimum(done * seconds, left_s)
     return after, Step(done, active_s / speed, records, nothing, useful_s / speed)
@@ -164,7 +182,7 @@ class _Work:
         """Record that the windowed operator `head` has taken no input until now."""
         self._open_s[self._deployment.slices[head]] = self._step_s - self.now_s
 
-    def flow(self, records: Floats, amount: float, results: Floats | None = None) -> float:
+    def flow(self, records: Floats, amount: float, results: Floats) -> float:
         """Let up to `amount` times these records and results flow from now on; return how many times they did.
 
         If not all does, that lasts until the end of the step.
@@ -172,12 +190,10 @@ class _Work:
         left_s = self._step_s - self.now_s
         if left_s <= self._step_s * _FULL:
             return 0.0
-        arriving_s = records * self._costs.record_s
-        emitting_s = None if results is None else results * self._costs.result_s
+        arriving_s, emitting_s = records * self._costs.record_s, results * self._costs.result_s
         room_s = self._deployment.buffer_s - self._waiting_s
         most = _times(np.minimum(room_s + left_s, room_s + self._open_s - self._arrived_s), arriving_s)
-        if emitting_s is not None:
-            most = min(most, _times(np.full_like(emitting_s, left_s), emitting_s))
+        most = min(most, _times(np.full_like(emitting_s, left_s), emitting_s))
         contention = self._deployment.contention
         if contention is not None:
             crowded_s = contention.seconds(records, results, self._costs.cpu_factor)
@@ -187,11 +203,10 @@ class _Work:
             raise _unlimited(self._deployment)
         self.records += done * records
         self._arrived_s += done * arriving_s
-        if emitting_s is not None:
-            self._extra_s += done * emitting_s
+        self._extra_s += done * emitting_s
         if contention is not None:
             # The work that the tasks alone would ask of their worker, 1 being its capacity; they take that much longer.
-            own_s = arriving_s if emitting_s is None else arriving_s + emitting_s
+            own_s = arriving_s + emitting_s
             alone = min(amount, left_s / own_s.max()) if own_s.max() > 0 else 0.0
             asked = (alone / left_s * crowded_s).max(axis=0)
             self._extra_s += done * own_s * (np.maximum(asked, 1.0)[contention.worker] - 1.0)

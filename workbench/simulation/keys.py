@@ -18,7 +18,7 @@ import numpy as np
 
 from workbench import units
 from workbench.arrays import Floats, Ints
-from workbench.checks import not_negative, require, whole, within
+from workbench.checks import not_negative, one_of, require, whole, within
 
 _LIMIT = 3.0
 
@@ -71,10 +71,7 @@ class KeyTrace:
         )
         require(weights.max() > 0, "A key trace has no key with a weight above 0; count the keys first.")
         not_negative("changes_per_minute", self.changes_per_minute)
-        require(
-            self.change in get_args(Change),
-            f"change is {self.change!r}; use one of {', '.join(map(repr, get_args(Change)))}.",
-        )
+        one_of("change", self.change, get_args(Change))
         with np.errstate(over="ignore"):
             total = float(weights.sum())
         require(

@@ -274,9 +274,13 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(names) or "none"
 
 
-@dataclass(frozen=True)
-class Wave:
-    """Records that flow at the same time: `inflow[head][operator]` enter an operator per record a head emits.
+def input_ratios(model: QueryModel) -> dict[str, float]:
+    """Count the records into each operator per source record, in the long run: `r` of StreamBed's Equation 3."""
+    return _spread(model, model.source_shares, stop_at_windows=False)
+
+
+def waves(model: QueryModel) -> tuple[dict[str, dict[str, float]], ...]:
+    """Return records that flow at the same time, by wave: `[head][operator]` enter per record that a head emits.
 
     Records that a source emits run through the operators until they reach a windowed one, which holds its results back.
     When the window ends, the windowed operators emit, and their results run on to the next windowed ones. A windowed
@@ -284,18 +288,6 @@ class Wave:
     follow each other, downstream first, the sources last. Windowed operators that have the same number of windowed
     operators behind them emit in one wave, as its heads.
     """
-
-    heads: tuple[str, ...]
-    inflow: Mapping[str, Mapping[str, float]]
-
-
-def input_ratios(model: QueryModel) -> dict[str, float]:
-    """Count the records into each operator per source record, in the long run: `r` of StreamBed's Equation 3."""
-    return _spread(model, model.source_shares, stop_at_windows=False)
-
-
-def waves(model: QueryModel) -> tuple[Wave, ...]:
-    """All waves of a query, downstream first, the sources' last."""
     windowed = [name for name in model.modelled if model.operators[name].windowed]
     inflow = {name: _spread(model, {name: 1.0}) for name in (*windowed, *model.dataflow.sources)}
     height: dict[str, int] = {}
@@ -305,9 +297,7 @@ def waves(model: QueryModel) -> tuple[Wave, ...]:
     levels = [
         [name for name in windowed if height[name] == level] for level in range(max(height.values(), default=-1) + 1)
     ]
-    return tuple(
-        Wave(tuple(heads), {head: inflow[head] for head in heads}) for heads in (*levels, model.dataflow.sources)
-    )
+    return tuple({head: inflow[head] for head in heads} for heads in (*levels, model.dataflow.sources))
 
 
 def _spread(model: QueryModel, emitted: Mapping[str, float], *, stop_at_windows: bool = True) -> dict[str, float]:

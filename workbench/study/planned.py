@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from workbench.capacity import Exploration, compare_forms, plan
 from workbench.capacity.explore import Choice, conclude
-from workbench.capacity.model import Asked, advise, describe_runs, why_no_capacity
+from workbench.capacity.model import Asked, advise, describe_runs, unmeasured_memory_mb, why_no_capacity
 from workbench.capacity.planning import IntervalSpeedup, follow, hot_key, interval_points, interval_speedups
 from workbench.errors import WorkbenchError
 from workbench.reading import parse_json, parse_yaml, read_text
@@ -77,7 +77,7 @@ def plan_targets(
     Memory at which nothing could be measured is not planned with.
     """
     wanted = study.plan_memory_mb or study.memory_mb
-    memory_mb = [memory for memory in wanted if memory not in exploration.unmeasured_memory_mb]
+    memory_mb = [memory for memory in wanted if memory not in unmeasured_memory_mb(exploration.runs)]
     plans, refused = [], []
     trace, keys = _if_there(RateTrace.from_csv, study.day), _if_there(read_key_frequencies, study.keys)
     if keys is not None and not keys.input:

@@ -25,7 +25,6 @@ from workbench.simulation import (
     State,
     advance,
     preset,
-    read_latency_s,
     short_name,
     speed_factor,
     steady_state,
@@ -214,11 +213,7 @@ class _FluidEngine(Engine):
         sent = float(results.sum()) if behaviour.windowed else received * behaviour.profile.selectivity
         records_in = round(received)
         cpu_s = records @ deployment.cpu_s[where] + results @ deployment.emission_cpu_s[where]
-        hits, latency_s = None, None
-        if behaviour.state is not None:
-            weights = deployment.shares[where]
-            hits = float(weights @ deployment.hits[where])
-            latency_s = float(weights @ read_latency_s(behaviour.state, deployment.hits[where]))
+        hits, latency_s = deployment.state_access().get(name, (None, None))
         return OperatorMetrics(
             operator=name,
             kind=operator.kind,

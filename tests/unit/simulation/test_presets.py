@@ -1,7 +1,6 @@
 """The presets against the published tables (data/published)."""
 
 import csv
-import heapq
 import math
 from pathlib import Path
 
@@ -9,7 +8,8 @@ import pytest
 from published_runs import REFITTED, published_model
 from true_capacity import true_capacity
 
-from workbench.simulation import PRESETS, Deployment, preset, steady_state
+from workbench.papers import streambed
+from workbench.simulation import PRESETS, preset
 
 PUBLISHED = Path(__file__).parents[3] / "data" / "published"
 
@@ -28,22 +28,8 @@ def table(number):
         return list(csv.DictReader(file))
 
 
-def allocation(model, memory_mb, slots):
-    """BIDS2's tasks by its exact greedy, from the costs of one task per operator."""
-    work = steady_state(Deployment(model, model.minimal_layout, memory_mb)).work_s
-    tasks = model.minimal_layout
-    queue = [(1 / seconds if seconds > 0 else math.inf, i, name) for i, (name, seconds) in enumerate(work.items())]
-    heapq.heapify(queue)
-    for _ in range(slots - len(tasks)):
-        _, i, name = queue[0]
-        tasks[name] += 1
-        heapq.heapreplace(queue, (tasks[name] / work[name], i, name))
-    return tasks
-
-
 def capacity(query, memory_mb, slots):
-    model = preset(query)
-    return true_capacity(model, memory_mb, allocation(model, memory_mb, slots))
+    return true_capacity(preset(query), memory_mb, streambed.tasks(query, memory_mb, slots))
 
 
 @pytest.mark.parametrize("row", table("ii"), ids=lambda row: row["query"])

@@ -1,6 +1,6 @@
 """Which budgets to measure, and what their runs add up to."""
 
-from workbench.capacity.explore.exploration import LEAST_RUNS, Choice, Exploration, conclude, keeps_state, saw_operators
+from workbench.capacity.explore.exploration import LEAST_RUNS, Choice, Exploration, conclude, keeps_state
 from workbench.capacity.explore.explorer import ResourceExplorer
 from workbench.capacity.explore.optimizer import (
     ALONE,

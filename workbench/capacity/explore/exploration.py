@@ -20,20 +20,16 @@ from workbench.capacity.model import (
     Model,
     ModelFinding,
     advise,
-    carries,
     check_runs,
     describe_runs,
     exploration_cost,
-    fit_micro_batch,
     model_of_form,
     review_readings,
     select_model,
-    unmeasured_memory_mb,
     why_no_capacity,
 )
 from workbench.checks import SLACK
 from workbench.errors import NoCapacityError, WorkbenchError
-from workbench.metrics import OperatorMetrics
 from workbench.records import FailedRun, Measurement, Run
 
 CORNERS, AT_ONE_MEMORY = 4, 3
@@ -81,11 +77,6 @@ class Exploration:
         return _rates(self.fitted_runs)
 
     @property
-    def unmeasured_memory_mb(self) -> tuple[int, ...]:
-        """Memory per slot, MiB, at which runs were tried and none sustained a rate: no plan may use it."""
-        return unmeasured_memory_mb(self.runs)
-
-    @property
     def findings(self) -> tuple[ModelFinding, ...]:
         """What to know about the runs."""
         return check_runs(self.runs, self.fitted, self.left_out, self.asked)
@@ -109,35 +100,25 @@ def conclude(
     """
     costs = costs_of(runs, score_forms)
     stop = stopping_row(costs, most_runs) if choice == "improvement" else None
-    left_out, usable = dict[int, str](), dict[int, Measurement]()
-    for row, run in enumerate(runs[:stop]):
-        why = why_no_capacity(run)
-        if why is None and isinstance(run, Measurement):
-            usable[row] = run
-        else:
-            left_out[row] = why or ""
+    left_out = {row: why for row, run in enumerate(runs[:stop]) if (why := why_no_capacity(run)) is not None}
+    shown = ((row, run) for row, run in enumerate(runs[:stop]) if row not in left_out)
+    usable = {row: run for row, run in shown if isinstance(run, Measurement)}
     if len(usable) >= LEAST_FITTED:
         rows, kept = list(usable), list(usable.values())
         review = review_readings(_points(kept), _rates(kept), [run.predicted_rate or math.nan for run in kept])
         left_out |= {rows[row]: str(group) for group in review.outliers for row in group.runs}
         usable = {row: run for row, run in usable.items() if row not in left_out}
-    wanted = least or (LEAST_OF_LAW if form == SCALING else LEAST_FITTED)
-    if len(usable) < wanted and not (form == SCALING and growth != "tasks" and _explained(list(usable.values()))):
-        raise _too_few(runs, len(usable), left_out, wanted)
-    fitted = list(usable.values())
+    wanted, fitted = least or (LEAST_OF_LAW if form == SCALING else LEAST_FITTED), list(usable.values())
+    too_few = _too_few(runs, len(fitted), left_out, wanted) if len(fitted) < wanted else None
+    if too_few is not None and not (fitted and form == SCALING):
+        raise too_few
     points, rates = _points(fitted), _rates(fitted)
-    stateful = any(keeps_state(run) for run in runs) if saw_operators(runs) else None
     chosen = select_model(points, rates).form if form == "halves" else form
-    model = model_of_form(chosen, stateful=stateful, growth=growth).fit(points, rates, fitted)
+    model = model_of_form(chosen, stateful=keeps_state(runs), growth=growth).fit(points, rates, fitted)
+    if too_few is not None and model.batch is None:  # where its parts explain a batch, fewer runs are enough
+        raise too_few
     asked = Asked(fitted[0].testbed_kind)
     return Exploration(tuple(runs), costs, tuple(usable), model, reason, dict(sorted(left_out.items())), asked)
-
-
-def _explained(runs: Sequence[Measurement]) -> bool:
-    """Whether the parts of a batch explain `runs`, so that a model needs no further runs."""
-    parts = fit_micro_batch(runs)
-    slots = np.array([run.budget.slots for run in runs], dtype=float)
-    return parts is not None and parts.explains and carries(parts, slots, runs[0].budget.interval_s)
 
 
 def _too_few(runs: Sequence[Run], count: int, left_out: Mapping[int, str], wanted: int) -> WorkbenchError:
@@ -157,20 +138,11 @@ def _too_few(runs: Sequence[Run], count: int, left_out: Mapping[int, str], wante
     return kind(" ".join(filter(None, said)))
 
 
-def keeps_state(run: Run) -> bool:
-    """Whether the run saw an operator that keeps state."""
-    return any(operator.keeps_state for operator in _operators(run))
-
-
-def _operators(run: Run) -> tuple[OperatorMetrics, ...]:
-    """Operators seen at the capacity of `run`; none if it failed."""
-    seen = run.estimate.observation if isinstance(run, Measurement) else None
-    return () if seen is None else tuple(seen.operators)
-
-
-def saw_operators(runs: Iterable[Run]) -> bool:
-    """Whether any of `runs` saw operators; a table of rates has none."""
-    return any(_operators(run) for run in runs)
+def keeps_state(runs: Iterable[Run]) -> bool | None:
+    """Whether any of `runs` saw an operator that keeps state; None if none saw operators, as in a table of rates."""
+    seen = [run.estimate.observation for run in runs if isinstance(run, Measurement)]
+    stateful = [operator.keeps_state for one in seen if one is not None for operator in one.operators]
+    return any(stateful) if stateful else None
 
 
 def costs_of(runs: Sequence[Run], forms: Sequence[str] = STREAMBED_FORMS, fewest: int = CORNERS) -> tuple[float, ...]:

@@ -18,6 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from itertools import pairwise
 from typing import get_args
 
 from workbench import units
@@ -25,14 +26,12 @@ from workbench.capacity.explore.exploration import MOST_RUNS, Choice, Exploratio
 from workbench.capacity.explore.optimizer import ConfigurationOptimizer, minimal_first
 from workbench.capacity.explore.questions import Question, Space, Why, edge, next_question, on_the_way
 from workbench.capacity.model import SCALING, STREAMBED_FORMS, Growth, Model, full, why_no_capacity
+from workbench.checks import one_of
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.measuring import Concluded, Event, result_of
 from workbench.records import FailedRun, Run
 from workbench.workload import Query
-
-_ALL_FAILED = "every budget left to ask for has failed"
-_ALL_TAKEN = "all measurements of the budgets left to ask for were taken"
 
 
 @dataclass(eq=False)
@@ -65,7 +64,7 @@ class ResourceExplorer:
     _late: str | None = field(default=None, init=False)
     _runs: list[Run] = field(default_factory=list, init=False)
     _answers: list[int] = field(default_factory=list, init=False)  # rows of runs that answer a question
-    _calls: int = field(default=0, init=False)  # budgets asked for and answered
+    calls: int = field(default=0, init=False)  # budgets asked for and answered
     _given: int = field(default=0, init=False)  # answers so far to the open question, which needs `estimates`
     _asked: Why | None = field(default=None, init=False)
     _decided: Why | str | None = field(default=None, init=False)  # the open question, or why there is none
@@ -73,8 +72,7 @@ class ResourceExplorer:
     def __post_init__(self) -> None:
         if self.estimates < 1:
             raise WorkbenchError(f"estimates is {self.estimates!r}; a call of the optimizer takes at least 1 run.")
-        if self.choice not in get_args(Choice):
-            raise WorkbenchError(f"The choice is {self.choice!r}; use one of {', '.join(get_args(Choice))}.")
+        one_of("The choice", self.choice, get_args(Choice))
         for name, most, things in (("most_calls", self.most_calls, "calls"), ("most_runs", self.most_runs, "runs")):
             if most is not None and most < len(self.space.corners):
                 raise WorkbenchError(
@@ -87,11 +85,6 @@ class ResourceExplorer:
     def runs(self) -> tuple[Run, ...]:
         """Runs recorded so far."""
         return tuple(self._runs)
-
-    @property
-    def calls(self) -> int:
-        """Budgets that were asked for and answered."""
-        return self._calls
 
     def ask(self) -> Budget | None:
         """Return the budget to measure next, the same until it is answered; None when the exploration is over."""
@@ -123,9 +116,9 @@ class ResourceExplorer:
         self._asked = None
         self._answers.append(len(self._runs) - 1)
         self._given += 1
-        wanted = self.estimates if self._calls >= len(self.space.corners) else 1
+        wanted = self.estimates if self.calls >= len(self.space.corners) else 1
         if self._given >= wanted or isinstance(run, FailedRun) or self._used_up(run.budget):
-            self._calls += 1
+            self.calls += 1
             self._given = 0
 
     def explore(self, query: Query) -> Model:
@@ -138,19 +131,17 @@ class ResourceExplorer:
 
     def steps(self, query: Query) -> Generator[Event, None, Exploration]:
         """Explore `query`, yield the events, and return the exploration; refuse if too few runs show a capacity."""
-        begun = last = self.clock()
-        lasted = list[float]()
+        times = [self.clock()]
         while (question := self.question()) is not None:
             # The first run includes the warm-up, later ones do not.
-            longest_s = max(lasted[1:], default=min(self.optimizer.estimator.most_s or 0.0, self.most_s / 2))
-            if self._runs and last + longest_s > begun + self.most_s:
+            first_s = min(self.optimizer.estimator.most_s or 0.0, self.most_s / 2)
+            longest_s = max((end - begun for begun, end in pairwise(times[1:])), default=first_s)
+            if self._runs and times[-1] + longest_s > times[0] + self.most_s:
                 self._late = f"its {self.most_s / 60:g} minutes were over after {units.some(len(self._runs), 'run')}"
                 break
             yield Concluded(question)
             self.tell((yield from self.optimizer.steps(query, question.why.budget))[-1])
-            now = self.clock()
-            lasted.append(now - last)
-            last = now
+            times.append(self.clock())
         return self.conclude()
 
     def conclude(self) -> Exploration:
@@ -176,7 +167,7 @@ class ResourceExplorer:
         begun = [present] * (self.estimates - self._given if self._given else 0)
         if self.choice == "improvement":
             return self._left_to_measure(corners or (present,) * (self.estimates - self._given))
-        first = max(self._calls, len(self.space.corners)) + bool(begun)
+        first = max(self.calls, len(self.space.corners)) + bool(begun)
         last = first + self.most_runs if self.most_calls is None else self.most_calls
         slots, memory_mb = self.space.slots, self.space.memory_mb
         points = (edge((len(slots), len(memory_mb)), call - len(self.space.corners)) for call in range(first, last))
@@ -197,14 +188,14 @@ class ResourceExplorer:
             if stop is not None:
                 before, after = units.rate(costs[stop - 1]), units.rate(costs[stop])
                 return f"run {stop + 1} raised the model's error from {before} to {after}"
-        if self._calls >= len(self.space.corners) and all(why_no_capacity(run) for run in self._runs):
+        if self.calls >= len(self.space.corners) and all(why_no_capacity(run) for run in self._runs):
             return "no corner of the space gave a capacity"
         most = self.space.budget(self.space.slots[-1], self.space.memory_mb[-1])
         if any(run.budget == most and full(run) is not None for run in self._runs):
             return "on the most slots a batch took longer than the trigger interval even at a low rate"
         if len(self._runs) >= self.most_runs:
             return f"{len(self._runs)} runs were made"
-        if self.most_calls is not None and self._calls >= self.most_calls:
+        if self.most_calls is not None and self.calls >= self.most_calls:
             return f"{self.most_calls} budgets were asked for"
         return None
 
@@ -218,13 +209,14 @@ class ResourceExplorer:
                 self._answers,
                 self.space,
                 self.seed,
-                calls=self._calls,
+                calls=self.calls,
                 choice=self.choice,
                 forms=self.score_forms,
                 used_up=[budget for budget in self.space.budgets if self._used_up(budget)],
             )
             if why is None:
-                return _ALL_TAKEN if self.available else _ALL_FAILED
+                taken = "all measurements of the budgets left to ask for were taken"
+                return taken if self.available else "every budget left to ask for has failed"
         budget = why.budget
         tasks = next((run.tasks for run in self._runs if run.tasks is not None), {})
         takes = len(minimal_first(budget, len(tasks), [run.budget for run in self._runs]))

@@ -14,8 +14,7 @@ Deviation: the first run has all slots, and not one task per stage, since a warm
 import math
 import statistics
 from collections import Counter
-from collections.abc import Collection, Generator, Hashable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Generator, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from workbench import units
@@ -106,53 +105,41 @@ class ConfigurationOptimizer:
 
         A minimal budget is measured as often as you ask for it (section V). What cannot be measured is a failed run.
         """
-        asking, made = self._configurations(query, budget), list[Run]()
-        with suppress(StopIteration):
-            asked = next(asking)
-            while True:
-                if isinstance(asked, Configured):
-                    yield Concluded(asked)
-                made.append((yield from self._run(asked)))
-                asked = asking.send(made[-1])
+        made = list[Run]()
+        while (asked := self._following(query, budget, made)) is not None:
+            if isinstance(asked, Configured):
+                yield Concluded(asked)
+            made.append((yield from self._run(asked)))
         return tuple(made)
 
     def recorded(self, query: Query, budget: Budget) -> tuple[tuple[Run, ...], bool]:
         """Return the measurements of `steps` that the journal has, and whether these are all; deploy nothing."""
-        asking, made = self._configurations(query, budget), list[Run]()
-        with suppress(StopIteration):
-            asked = next(asking)
-            while True:
-                found = asked if isinstance(asked, FailedRun) else self._reusable(asked.configuration)
-                if found is None:
-                    return tuple(made), False
-                made.append(found)
-                asked = asking.send(found)
+        made = list[Run]()
+        while (asked := self._following(query, budget, made)) is not None:
+            found = asked if isinstance(asked, FailedRun) else self._reusable(asked.configuration)
+            if found is None:
+                return tuple(made), False
+            made.append(found)
         return tuple(made), True
 
-    def _configurations(self, query: Query, budget: Budget) -> Generator[Configured | FailedRun, Run, None]:
-        """Yield each configuration, to be sent its run, or a failed run."""
-        self.check(query, budget)
+    def _following(self, query: Query, budget: Budget, made: Sequence[Run]) -> Configured | FailedRun | None:
+        """Configure what follows the runs `made` for `budget`, or return a failed run; None if they are all."""
         operators = self.testbed.operators(query)
+        if made and operators:
+            self._minimal.setdefault((query.name, budget.profile, budget.interval_s), made[0])
+        if made and made[-1].budget == budget:
+            return None
+        self.check(query, budget)
         if not operators:
-            yield self._in_batches(query, budget)
-            return
-        single = replace(budget, slots=len(operators))
-        one_each = dict.fromkeys(operators, 1)
-        minimal = self.minimal_of(query.name, budget)
-        if minimal is None:
-            minimal = yield Configured(self._next(query, single, one_each))
-            self._minimal[query.name, budget.profile, budget.interval_s] = minimal
-            if single == budget:
-                return
-        if single == budget:
-            yield Configured(self._next(query, budget, one_each))
-            return
+            return self._in_batches(query, budget)
+        single, minimal = replace(budget, slots=len(operators)), self.minimal_of(query.name, budget)
+        if minimal is None or single == budget:
+            return Configured(self._next(query, single, dict.fromkeys(operators, 1)))
         try:
             allocation = allocate(minimal, budget.slots)
         except WorkbenchError as error:
-            yield failed(Configuration(query, budget), self.testbed, error)
-            return
-        yield Configured(self._next(query, budget, allocation.tasks, allocation.source_rate), allocation)
+            return failed(Configuration(query, budget), self.testbed, error)
+        return Configured(self._next(query, budget, allocation.tasks, allocation.source_rate), allocation)
 
     def _in_batches(self, query: Query, budget: Budget) -> Configured:
         """Configure a budget whose stages share the slots in time."""

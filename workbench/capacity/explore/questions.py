@@ -250,7 +250,6 @@ def reasons(
     *,
     choice: Choice = "improvement",
     estimates: int = 1,
-    forms: Sequence[str] = STREAMBED_FORMS,
 ) -> tuple[Why, ...]:
     """Return why each run was made; ``"grid"`` for all if no explorer of `space` with these parameters made them."""
     places, answers, found = _places(space), list[int](), list[Why]()
@@ -258,7 +257,7 @@ def reasons(
     why: Why | None = None
     for row, run in enumerate(runs):
         if not given:
-            why = next_question(runs[:row], answers, space, seed, calls=calls, choice=choice, forms=forms)
+            why = next_question(runs[:row], answers, space, seed, calls=calls, choice=choice)
         if why is None or (why.cause == "corner" and run.budget != why.budget and not on_the_way(run, why.budget)):
             return tuple(Why(one.budget, "grid") for one in runs)
         if on_the_way(run, why.budget):

@@ -33,6 +33,11 @@ from workbench.capacity.model.outliers import (
     unmeasured_memory_mb,
     why_no_capacity,
 )
-from workbench.capacity.model.parts_law import IN_PROPORTION, SHARING_IN_PROPORTION, PartsLaw, carries
-from workbench.capacity.model.scaling_law import fit_scaling_law
+from workbench.capacity.model.scaling_law import (
+    IN_PROPORTION,
+    SHARING_IN_PROPORTION,
+    PartsLaw,
+    carries,
+    fit_scaling_law,
+)
 from workbench.records import ModelFinding

@@ -90,24 +90,16 @@ def remedies(asked: Asked, target: float | None = None) -> Remedies:
                 "When the machine is quiet, write a new log, then run", asked.observe(target, asked.risk, another=True)
             ),
         )
-    of_a_study = Remedies(
-        plan("Add larger counts to slots in the study, then"),
-        plan(f'Set "risk: {risk:g}" in the study, then'),
-        fresh("When the machine is quiet,"),
-    )
+    larger, quieter = plan("Add larger counts to slots in the study, then"), fresh("When the machine is quiet,")
     match asked.kind:
         case "fluid":
-            return of_a_study._replace(quieter=fresh("Raise warmup_s or tolerance in the study, then"))
+            quieter = fresh("Raise warmup_s or tolerance in the study, then")
         case "observed":
-            return of_a_study._replace(
-                larger=_LARGER_LOG, quieter=plan("When the machine is quiet, write a new log, then")
-            )
+            larger, quieter = _LARGER_LOG, plan("When the machine is quiet, write a new log, then")
         case "recorded":
-            return of_a_study._replace(
-                larger=plan("Add rows with more slots to the table, then"),
-                quieter=plan("Correct the doubtful rows of the table, then"),
-            )
-    return of_a_study
+            larger = plan("Add rows with more slots to the table, then")
+            quieter = plan("Correct the doubtful rows of the table, then")
+    return Remedies(larger, plan(f'Set "risk: {risk:g}" in the study, then'), quieter)
 
 
 def check_model(

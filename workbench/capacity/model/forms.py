@@ -37,8 +37,7 @@ class LeastSquares:
     """Ordinary least squares of one form."""
 
     form: str
-    memory: float  # a
-    slots: float  # b
+    slopes: Floats  # a and b, shape (2,)
     constant: float  # c
     # by run, rate minus what the fit to the others predicts, in the unit of the rates; empty if such a fit does not
     # determine all coefficients
@@ -51,7 +50,7 @@ class LeastSquares:
 
     def predict(self, points: Floats) -> Floats:
         """Capacity at `points`, shape (rows, 2)."""
-        return np.asarray(transform(self.form, points) @ (self.memory, self.slots) + self.constant)
+        return np.asarray(transform(self.form, points) @ self.slopes + self.constant)
 
 
 def fit_least_squares(form: str, points: Floats, rates: Floats) -> LeastSquares:
@@ -76,7 +75,7 @@ def fit_least_squares(form: str, points: Floats, rates: Floats) -> LeastSquares:
     leverages = 1 / len(rates) + (left**2).sum(axis=1)
     determined = len(sizes) == varies.sum() and bool((leverages < _DETERMINED).all())
     misses = tuple((residuals / (1 - leverages)).tolist()) if determined else ()
-    return LeastSquares(form, float(slopes[0]), float(slopes[1]), float(mean - slopes @ means), misses)
+    return LeastSquares(form, slopes, float(mean - slopes @ means), misses)
 
 
 def determines(form: str, points: Floats, rows: Sequence[int]) -> bool:
@@ -138,3 +137,14 @@ def as_runs(points: ArrayLike, rates: ArrayLike, fewest: int = 2) -> tuple[Float
     if len(values) < fewest:
         raise WorkbenchError(f"{len(values)} run(s) cannot make a model; measure at least two budgets.")
     return table, values
+
+
+def as_objectives(objectives: ArrayLike | None, count: int) -> Floats:
+    """Read BIDS2's objectives of `count` runs, nan where there is none."""
+    values = np.full(count, math.nan) if objectives is None else np.asarray(objectives, dtype=float)
+    if values.shape != (count,):
+        raise WorkbenchError(
+            f"The objectives have the shape {values.shape}; X has {count} rows, so give {count} objectives, nan where "
+            "there is none."
+        )
+    return values

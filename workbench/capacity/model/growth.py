@@ -11,7 +11,7 @@ bend, beyond which growth continues with a smaller exponent, or ends. Shapes com
 How credible each way is depends on what is known:
 
 - Of micro-batches, more slots are more workers: the published shapes, unless parts of a batch were measured
-  (`workbench.capacity.model.parts_law`).
+  (`workbench.capacity.model.scaling_law`).
 - A pipelined engine spends slots on whole tasks of the operators. Stateless ones share nothing: proportion has all of
   the prior but a hundredth (`STATELESS`). With a stateful operator each way has a third.
 - Where not even the engine is known, it may be either (`UNKNOWN_ENGINE`), and the runs decide.
@@ -31,12 +31,12 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, replace
 from functools import partial
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
 from workbench.arrays import Floats
-from workbench.errors import WorkbenchError
+from workbench.checks import one_of
 
 Growth = Literal["tasks", "workers", "cores"]
 """What more slots are, if a study defines it: whole tasks of a pipelined engine, workers, or cores of one machine."""
@@ -135,8 +135,8 @@ def shapes_of(
     add as `IN_PROPORTION` or as `KEY` instead. `sharing` slots share `SHARED_CORES` of one machine; no more than the
     fewest measured: none, or unknown.
     """
-    if growth is not None and growth not in get_args(Growth):
-        raise WorkbenchError(f"The growth is {growth!r}; use one of {', '.join(get_args(Growth))}.")
+    if growth is not None:
+        one_of("The growth", growth, get_args(Growth))
     published = weights or WEIGHTS["cores" if growth == "cores" else "workers"]
     start = math.log(max(1.0, sharing / fewest_slots))
     later = LATER if start > 0 else 0.0
@@ -223,8 +223,22 @@ def read_steps(points: Floats, objectives: Floats) -> Steps | None:
     return Steps(counts, heights - heights[-1])
 
 
-def prior_grid(fewest: float, prior: Prior) -> Floats:
-    """Grid points, one per row: weight, overhead, noise, and the numbers of a `Shape`."""
+class Grid(NamedTuple):
+    """Points of the law's grid: arrays with one entry each. What is not described here is as of a `Shape`."""
+
+    weight: Floats
+    overhead: Floats  # w
+    noise: Floats  # deviation of one run, as a share of the rate
+    exponent: Floats
+    deviation: Floats
+    contention: Floats
+    bend: Floats
+    after: Floats
+    start: Floats
+
+
+def prior_grid(fewest: float, prior: Prior) -> Grid:
+    """Return the grid before any run."""
     shapes = partial(shapes_of, prior.growth, fewest, weights=prior.weights)
     # One operator limits; each of the others wastes a part of a slot.
     of_tasks = np.linspace(0, max(fewest - 1, fewest / 2), _OVERHEADS)
@@ -245,4 +259,4 @@ def prior_grid(fewest: float, prior: Prior) -> Floats:
             kinds = np.array([astuple(shape) for shape in likely])
             left, right = np.repeat(ways, len(kinds), axis=0), np.tile(kinds, (len(ways), 1))
             grids.append(np.column_stack([left[:, 0] * right[:, 0], left[:, 1:], right[:, 1:]]))
-    return np.concatenate(grids)
+    return Grid(*np.concatenate(grids).T)

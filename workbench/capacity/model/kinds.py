@@ -23,7 +23,7 @@ from workbench.capacity.model.forms import (
 )
 from workbench.capacity.model.growth import Growth
 from workbench.capacity.model.model import Model
-from workbench.checks import SLACK
+from workbench.checks import SLACK, one_of
 from workbench.errors import WorkbenchError
 
 SCALING = "scaling"
@@ -63,14 +63,8 @@ class CapacityModel(Model):
             raise WorkbenchError(
                 f"The form of a capacity model is {self.form!r}; use one of {', '.join(TRANSFORMS)}, or ScalingModel()."
             )
-        from sklearn.linear_model import LinearRegression  # noqa: PLC0415  slow to import, and only a fit needs it
-        from sklearn.preprocessing import StandardScaler  # noqa: PLC0415
-
-        # of equally good coefficients, the shortest vector in unit deviations, as in `fit_least_squares`
-        scaler = StandardScaler()
-        line = LinearRegression().fit(scaler.fit_transform(transform(self.form, points)), rates)
-        self.coef_ = np.asarray(line.coef_ / scaler.scale_)
-        self.intercept_ = float(line.intercept_ - self.coef_ @ scaler.mean_)
+        line = fit_least_squares(self.form, points, rates)
+        self.coef_, self.intercept_ = line.slopes, line.constant
 
     def _predict(self, points: Floats) -> Floats:
         return np.asarray(transform(self.form, points) @ self.coef_ + self.intercept_)
@@ -124,8 +118,7 @@ class ScalingModel(Model):
 
 def model_of_form(form: str, *, stateful: bool | None = None, growth: Growth | None = None) -> Model:
     """Return an unfitted model of `form`, one of `FORMS`; raise `WorkbenchError` for another."""
-    if form not in FORMS:
-        raise WorkbenchError(f"The form of a capacity model is {form!r}; use one of {', '.join(FORMS)}.")
+    one_of("The form of a capacity model", form, FORMS)
     if form == SCALING:
         return ScalingModel(stateful=stateful, growth=growth)
     return CapacityModel(form, stateful=stateful, growth=growth)
@@ -179,8 +172,7 @@ def select_model(
         ``"leave-one-out"``: the least such error; if no form has one, the first form.
         ``"robust"``: no selection, the scaling form.
     """
-    if rule not in get_args(Rule):
-        raise WorkbenchError(f"The rule is {rule!r}; use one of {', '.join(get_args(Rule))}.")
+    one_of("The rule", rule, get_args(Rule))
     points, rates = as_runs(X, y)
     if rule == "robust":
         return ScalingModel(stateful=stateful, growth=growth).fit(points, rates, objectives=objectives)

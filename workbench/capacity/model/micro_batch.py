@@ -127,9 +127,10 @@ class MicroBatch:
         own = partitions if source_partitions is None else source_partitions
         return [(stage, own if stage.source else partitions) for stage in self.stages]
 
-    def rate(self, slots: float, partitions: float, interval_s: float) -> float:
+    def rate(self, slots: float, partitions: float, interval_s: float, source_partitions: float | None = None) -> float:
         """Return `rates` for one deployment."""
-        return float(self.rates(np.array([slots]), np.array([partitions]), interval_s)[0])
+        own = None if source_partitions is None else np.array([source_partitions])
+        return float(self.rates(np.array([slots]), np.array([partitions]), interval_s, own)[0])
 
 
 def turns(count: Floats | float, slots: Floats | float, speedup: float) -> Floats:
@@ -226,7 +227,9 @@ def fit_micro_batch(runs: Iterable[Measurement]) -> MicroBatch | None:
     tasks = np.array([sum(map(one.tasks, range(len(names)))) for one in readings], dtype=float)
     left = np.array([one.driver_s for one in readings])
     counted = np.zeros_like(tasks) if one_size else tasks
-    driver_s, driver_task_s = _line(counted, left, 1 / np.array([one.batch_s for one in readings]))
+    driver_s, driver_task_s = _line(
+        (np.ones_like(counted), counted), left, 1 / np.array([one.batch_s for one in readings])
+    )
     speedup = max(1.0, 1 / measured[0].budget.profile.cpus)
     model = MicroBatch(driver_s, driver_task_s, stages, 0.0, len(readings), speedup)
     missed = [
@@ -242,15 +245,14 @@ def _stage(name: str, place: int, readings: Sequence[Reading], *, one_size: bool
     seconds = np.array([one.stage_s[place] for one in readings])
     fed = np.array([one.rows for one in readings])
     counted = np.zeros_like(partitions) if one_size else partitions
-    fixed_s, per_row_s = _line(counted, seconds, 1 / np.maximum(seconds, 1e-9), rows)
+    fixed_s, per_row_s = _line((counted, rows), seconds, 1 / np.maximum(seconds, 1e-9))
     scale, power = _power(fed / partitions, rows / partitions)
     stateful, scans = any(one.stateful[place] for one in readings), any(one.scans[place] for one in readings)
     return StageLine(name, fixed_s, per_row_s, scale, power, stateful=stateful, source=scans and not stateful)
 
 
-def _line(first: Floats, wanted: Floats, weight: Floats, second: Floats | None = None) -> tuple[float, float]:
-    """Fit wanted = x first + y second by least squares, or x + y first without a second, with x and y at least 0."""
-    columns = (np.ones_like(first), first) if second is None else (first, second)
+def _line(columns: tuple[Floats, Floats], wanted: Floats, weight: Floats) -> tuple[float, float]:
+    """Fit wanted = x first + y second of `columns` by least squares, with x and y at least 0."""
     design = np.column_stack(columns) * weight[:, None]
     scale = np.maximum(np.abs(design).max(axis=0), 1e-300)
     found, _ = nnls(design / scale, wanted * weight)

@@ -8,6 +8,7 @@ level promises (``benchmarks/model.py``).
 
 import math
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
@@ -21,11 +22,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from workbench import units
 from workbench.arrays import Floats
-from workbench.capacity.model.forms import COLUMNS, as_points, as_runs
+from workbench.capacity.model.forms import COLUMNS, as_objectives, as_points, as_runs
 from workbench.capacity.model.growth import SHARED_CORES, UNKNOWN_ENGINE, Growth, Prior, Steps, prior_of, read_steps
 from workbench.capacity.model.micro_batch import MicroBatch, fit_micro_batch
-from workbench.capacity.model.parts_law import PartsLaw, carries, fit_parts_law
-from workbench.capacity.model.scaling_law import ScalingLaw, fit_scaling_law
+from workbench.capacity.model.scaling_law import PartsLaw, ScalingLaw, carries, fit_parts_law, fit_scaling_law
 from workbench.checks import SLACK, positive, whole
 from workbench.errors import WorkbenchError
 from workbench.records import Measurement
@@ -277,16 +277,9 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
 def _steps(points: Floats, runs: Sequence[Measurement] | None, objectives: ArrayLike | None) -> Steps | None:
     """Read the steps of BIDS2's objective; None where there is no objective."""
-    if objectives is None:
-        if not runs:
-            return None
+    if objectives is None and runs:
         objectives = [run.predicted_rate or math.nan for run in runs]
-    known = np.asarray(objectives, dtype=float)
-    if known.shape != points.shape[:1]:
-        raise WorkbenchError(
-            f"The objectives have the shape {known.shape}; X has {len(points)} rows, so give {len(points)} objectives, "
-            "nan where there is none."
-        )
+    known = as_objectives(objectives, len(points))
     return read_steps(points, known) if (points > 0).all() else None
 
 
@@ -329,13 +322,12 @@ def _gained(parts: MicroBatch, runs: Sequence[Measurement]) -> Floats:
     found = []
     for run in runs:
         probe = run.estimate.probes[-1] if run.estimate.probes else None
-        slots, interval_s = float(run.budget.slots), run.budget.interval_s
+        slots, interval_s = run.budget.slots, run.budget.interval_s
         if probe is None or probe.partitions is None:
             found.append(1.0)
             continue
-        state, source = float(probe.partitions), float(probe.source_partitions or probe.partitions)
-        laid_out = parts.rates(np.array([slots]), np.array([state]), interval_s, np.array([source]))
-        found.append(float(laid_out[0]) / parts.rate(slots, slots, interval_s))
+        laid_out = parts.rate(slots, probe.partitions, interval_s, probe.source_partitions or probe.partitions)
+        found.append(laid_out / parts.rate(slots, slots, interval_s))
     return np.array(found)
 
 
@@ -376,7 +368,4 @@ def least_integer(holds: Callable[[int], bool], start: int, limit: int) -> int |
         if above == limit:
             return None
         below, step = above, 2 * step
-    while above - below > 1:
-        middle = (below + above) // 2
-        below, above = (below, middle) if holds(middle) else (middle, above)
-    return above
+    return bisect_left(range(above), x=True, lo=below + 1, key=holds)

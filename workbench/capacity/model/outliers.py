@@ -23,10 +23,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from workbench import units
 from workbench.arrays import Floats
-from workbench.capacity.model.forms import as_points, as_runs
+from workbench.capacity.model.forms import as_objectives, as_points, as_runs
 from workbench.capacity.model.growth import prior_of
 from workbench.capacity.model.scaling_law import fit_scaling_law
-from workbench.errors import WorkbenchError
 from workbench.records import FailedRun, Measurement, MstEstimate, Run, overrun_s
 
 AGREEMENT = 0.005
@@ -69,26 +68,37 @@ class Readings:
 
 def why_no_capacity(run: Run) -> str | None:
     """Return one sentence on why `run` does not show the query's capacity; None if it does."""
+    found = _reason_and_remedy(run)
+    return None if found is None else found[0]
+
+
+def _reason_and_remedy(run: Run) -> tuple[str, str] | None:
+    """Return why `run` does not show the capacity, and what to do, in the keys of a study; None if it shows it."""
     if isinstance(run, FailedRun):
-        return run.failure
-    estimate = run.estimate
+        return run.failure, "Run the same again to retry what failed; leave out slots or memory_mb that keep failing."
+    estimate, interval_s = run.estimate, run.budget.interval_s
     if not estimate.rate:
-        hindered, least_s, interval_s = _hindrance(estimate), full(run), run.budget.interval_s
         down_to = f" down to {units.rate(estimate.high)}" if math.isfinite(estimate.high) else ""
-        why = f"no rate was sustained{down_to}"
-        if least_s is not None:
+        why, more = f"no rate was sustained{down_to}", "Give a slot more memory_mb, or more slot_cpus."
+        if (least_s := full(run)) is not None:
             why = f"even at a low rate a batch took {least_s:.1f} s, over the trigger interval of {interval_s:g} s"
-        return f"{why}." if hindered is None else f"{why} while {hindered[0]}."
+            longer = f"a longer trigger interval, such as interval_s: {math.ceil(_ROOM * least_s)}"
+            more = f"Plan for {longer}, or for stronger slots (slot_cpus)."
+        hindered = _hindrance(estimate)
+        return (f"{why}.", more) if hindered is None else (f"{why} while {hindered[0]}.", f"{hindered[1]} {more}")
     least = f"so the query carries at least {units.rate(estimate.low)}."
     if estimate.limit == "source":
-        return f"the source was the limit, {least}"
-    if estimate.limit == "none":
-        if math.isfinite(estimate.high):
-            low, high = units.ends(estimate.low, estimate.high, "records/s")
-            return f"the probes ran out while the maximum was anywhere from {low} to {high}, {least}"
+        fewer = "Explore fewer or slower slots (slots, slot_cpus), so that the query is the limit."
+        return f"the source was the limit, {least}", fewer
+    if estimate.limit == "query":
+        return None
+    if math.isfinite(estimate.high):
+        low, high = units.ends(estimate.low, estimate.high, "records/s")
+        why = f"the probes ran out while the maximum was anywhere from {low} to {high}, {least}"
+    else:
         ended = "the probes ran out" if estimate.exhausted else "the highest rate allowed was reached"
-        return f"{ended} before a rate was too high, {least}"
-    return None
+        why = f"{ended} before a rate was too high, {least}"
+    return why, "Allow more minutes, or raise the tolerance, so that the probes suffice."
 
 
 def full(run: Run) -> float | None:
@@ -114,7 +124,8 @@ def describe_runs(runs: Sequence[Run], reasons: Mapping[int, str]) -> str:
 
 def advise(runs: Iterable[Run]) -> str:
     """Advise what to do about `runs` that do not show the capacity, in the keys of a study."""
-    return " ".join(dict.fromkeys(_advice(run) for run in runs))
+    outlier = "", "Look for a limit outside the query, such as a generator's rate."
+    return " ".join(dict.fromkeys((_reason_and_remedy(run) or outlier)[1] for run in runs))
 
 
 def _words(runs: Sequence[Run], row: int) -> str:
@@ -135,25 +146,6 @@ def _hindrance(estimate: MstEstimate) -> tuple[str, str] | None:
     )
 
 
-def _advice(run: Run) -> str:
-    if isinstance(run, FailedRun):
-        return "Run the same again to retry what failed; leave out slots or memory_mb that keep failing."
-    if not run.estimate.rate:
-        hindered, least_s = _hindrance(run.estimate), full(run)
-        more = "Give a slot more memory_mb, or more slot_cpus."
-        if least_s is not None:
-            longer = math.ceil(_ROOM * least_s)
-            more = (
-                f"Plan for a longer trigger interval, such as interval_s: {longer}, or for stronger slots (slot_cpus)."
-            )
-        return more if hindered is None else f"{hindered[1]} {more}"
-    if run.estimate.limit == "source":
-        return "Explore fewer or slower slots (slots, slot_cpus), so that the query is the limit."
-    if run.estimate.limit == "none":
-        return "Allow more minutes, or raise the tolerance, so that the probes suffice."
-    return "Look for a limit outside the query, such as a generator's rate."
-
-
 def review_readings(
     X: ArrayLike,  # noqa: N803
     y: ArrayLike,
@@ -164,55 +156,28 @@ def review_readings(
     `objectives` are BIDS2's source rates, records/s, nan where there is none.
     """
     points, rates = as_runs(X, y)
-    bounds = _objectives(objectives, len(rates))
+    bounds = as_objectives(objectives, len(rates))
+    bounds = np.where(np.isnan(bounds), math.inf, bounds)
     valid = np.ones(len(rates), dtype=bool)
     groups: list[Outliers] = []
-    while (group := _largest_group(points, rates, bounds, valid)) is not None:
-        groups.append(group)
-        valid[list(group.runs)] = False
+    while begun := [
+        group
+        for base in np.unique(rates[valid]).tolist()
+        if (group := _group(points, rates, bounds, valid, base)) is not None
+    ]:
+        largest = max(begun, key=lambda group: (len(group.runs), -group.rate))
+        groups.append(largest)
+        valid[list(largest.runs)] = False
     return Readings(tuple(valid.tolist()), tuple(groups))
-
-
-def _objectives(objectives: ArrayLike | None, count: int) -> Floats:
-    """Upper bounds of the capacity by BIDS2; inf where there is none."""
-    if objectives is None:
-        return np.full(count, math.inf)
-    bounds = np.asarray(objectives, dtype=float)
-    if bounds.shape != (count,):
-        raise WorkbenchError(f"The objectives have the shape {bounds.shape}; give one for each of the {count} runs.")
-    return np.where(np.isnan(bounds), math.inf, bounds)
-
-
-def _largest_group(points: Floats, rates: Floats, bounds: Floats, valid: Flags) -> Outliers | None:
-    """Return the largest group of outliers among the valid readings; of equally large ones the lowest."""
-    begun = (_group(points, rates, bounds, valid, base) for base in _possible(points, rates, bounds, valid))
-    groups = [group for group in begun if group is not None]
-    return max(groups, key=lambda group: (len(group.runs), -group.rate), default=None)
-
-
-def _possible(points: Floats, rates: Floats, bounds: Floats, valid: Flags) -> list[float]:
-    """Return the rates that may begin a group, found without a fit: several budgets agree, a small one carries more."""
-    rows = np.flatnonzero(valid)
-    by_slots = rows[np.argsort(points[rows, 1], kind="stable")]
-    slots, highest = points[by_slots, 1], np.maximum.accumulate(rates[by_slots])
-    objective = np.where(np.isfinite(bounds), bounds, 0.0)
-    by_rate = rows[np.argsort(rates[rows], kind="stable")]
-    ends = np.searchsorted(rates[by_rate], rates[by_rate] * (1 + AGREEMENT), side="right")
-    starts = np.searchsorted(rates[by_rate], rates[by_rate], side="left")
-    found = []
-    for base, start, end in zip(rates[by_rate].tolist(), starts.tolist(), ends.tolist(), strict=True):
-        near = by_rate[start:end]
-        as_small = highest[np.searchsorted(slots, points[near, 1].max(), side="right") - 1]
-        if SHORTFALL * max(as_small, objective[near].max()) >= base and _many_budgets(points[near]):
-            found.append(base)
-    return found
 
 
 def _group(points: Floats, rates: Floats, bounds: Floats, valid: Flags, base: float) -> Outliers | None:
     """Return outliers from `base` to half a percent above."""
     near = valid & (rates >= base) & (rates <= base * (1 + AGREEMENT))
-    if not _many_budgets(points[near]):
-        return None
+    as_small = rates[valid & (points[:, 1] <= points[near, 1].max())].max()
+    objective = bounds[near].max(where=np.isfinite(bounds[near]), initial=0.0)
+    if SHORTFALL * max(as_small, objective) < base or not _many_budgets(points[near]):
+        return None  # found without a fit
     expected = _expected(points, rates, bounds, valid & ~near, np.flatnonzero(near))
     short = rates[near] <= SHORTFALL * expected
     runs = np.flatnonzero(near)[short]

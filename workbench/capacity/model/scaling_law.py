@@ -25,16 +25,26 @@ al., Bayesian Data Analysis, chapter 14). The others lie on a grid whose points 
 prediction is a mixture of normal distributions of ln rate, with the long tails of Student's t where runs are few. Where
 runs at few slots cannot distinguish a hot key from a test cluster that fills up, the prior about keys decides, so say
 whether a query is stateful.
+
+Where the parts of a batch (`workbench.capacity.model.micro_batch`) explain the runs, it is of what these leave open:
+
+    capacity = what the parts say at as many partitions as slots x the scaling law of (measured / what the parts say)
+
+They say what the driver and the tasks take at any number of slots, not what more workers share: the network, a broker,
+a coordinator. The law then needs no slots for work done once, which the parts have measured, and takes growth in
+proportion for more credible than in published systems; while slots share a core or two, for more credible still.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from workbench.arrays import Floats
-from workbench.capacity.model.growth import Prior, Steps, prior_grid, prior_of
+from workbench.capacity.model.growth import LATER, Grid, Prior, Steps, prior_grid, prior_of
+from workbench.capacity.model.micro_batch import MicroBatch
 from workbench.errors import WorkbenchError
 
 _VAGUE = 10.0  # prior deviation of k: nothing is known about the size of the rates
@@ -45,6 +55,13 @@ _TAIL = 9.0
 _FAR, _STEP, _STEPS = 8.0, 1.25, 24
 
 TWICE_LEAST = 1.83  # factor by which twice the slots raise the capacity where it does not level off
+
+IN_PROPORTION = 0.6
+"""Probability, before any run, of growth in proportion to what the parts leave, at any number of slots."""
+SHARING_IN_PROPORTION = 1 - (1 - IN_PROPORTION) * (1 - LATER)
+"""The same for slots that share up to `SHARED_CORES` of one machine."""
+_MOST_FIXED = 0.95  # of an interval; beyond it no usable rate is left
+_WAYS = 20  # halvings of the law's share of the way to a rate
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,15 +83,9 @@ class Tie:
 
 @dataclass(frozen=True, eq=False)
 class ScalingLaw:
-    """The posterior: arrays with one entry per credible grid point."""
+    """The posterior: its arrays have one entry per credible grid point."""
 
-    weight: Floats
-    overhead: Floats  # w
-    exponent: Floats  # prior mean of e
-    contention: Floats  # s times the fewest slots, or those at the start
-    bend: Floats  # where growth changes, in ln busy slots from the fewest or from the start
-    after: Floats  # the exponent beyond the bend
-    start: Floats  # growth is in proportion up to here
+    grid: Grid
     # of the coefficients, shapes (points, size) and (points, size, size): k, the effect of each memory measured, and e
     # less its prior mean
     mean: Floats
@@ -92,18 +103,17 @@ class ScalingLaw:
     def expected_exponents(self) -> tuple[float, float]:
         """Expected exponents of memory and of slots."""
         return (
-            self.memory.exponent(self.weight @ self.mean[:, 1:-1]),
-            float(self.weight @ (self.exponent + self.mean[:, -1])),
+            self.memory.exponent(self.grid.weight @ self.mean[:, 1:-1]),
+            float(self.grid.weight @ (self.grid.exponent + self.mean[:, -1])),
         )
 
     @property
     def levelling(self) -> float:
         """Probability that twice the slots, up to `levelling_slots`, give less than 1.83 times the capacity."""
         slots = np.array([self.levelling_slots / 2, self.levelling_slots])
-        busy = _busy_slots(slots, self.overhead, self.fewest_slots, self.steps)
-        before, grown = self._grown(slots, busy)
-        grown += (self.exponent + self.mean[:, -1])[:, None] * before
-        return float(self.weight[grown[:, 1] - grown[:, 0] < np.log(TWICE_LEAST)].sum())
+        before, grown = _grown(self.grid, slots, self.fewest_slots, self.steps)
+        grown += (self.grid.exponent + self.mean[:, -1])[:, None] * before
+        return float(self.grid.weight[grown[:, 1] - grown[:, 0] < np.log(TWICE_LEAST)].sum())
 
     def quantile(self, points: Floats, probability: float) -> Floats:
         """Capacity that is not reached with `probability`, at `points` (rows, 2): memory, slots; 0.5 is the median.
@@ -113,7 +123,7 @@ class ScalingLaw:
         return self._or_of_fewer(points, lambda at: self._quantile(at, probability), np.maximum)
 
     def _quantile(self, points: Floats, probability: float) -> Floats:
-        weight = self.weight[:, None]
+        weight = self.grid.weight[:, None]
         mean, deviation = self._moments(points)
         low, high = (mean - _TAIL * deviation).min(axis=0), (mean + _TAIL * deviation).max(axis=0)
         for _ in range(_HALVINGS):
@@ -129,7 +139,7 @@ class ScalingLaw:
     def below_each(self, points: Floats, rates: Floats) -> Floats:
         """Probability that the capacity at `points` (rows, 2) is below `rates` (rows,), if no slot stays idle."""
         mean, deviation = self._moments(points)
-        return np.asarray(self.weight @ ndtr((np.log(rates) - mean) / deviation))
+        return np.asarray(self.grid.weight @ ndtr((np.log(rates) - mean) / deviation))
 
     def _or_of_fewer(self, points: Floats, values: Callable[[Floats], Floats], best: np.ufunc) -> Floats:
         """Return the `values` at points; far from what was measured, the `best` of them and those at fewer slots."""
@@ -146,12 +156,11 @@ class ScalingLaw:
     def _moments(self, points: Floats) -> tuple[Floats, Floats]:
         """Mean and deviation of ln capacity for each grid point of weight, shapes (grid points, rows)."""
         memory, slots = points.T
-        busy = _busy_slots(slots, self.overhead, self.fewest_slots, self.steps)
-        before, grown = self._grown(slots, busy)
+        before, grown = _grown(self.grid, slots, self.fewest_slots, self.steps)
         growth = before - self.pivot[:, None]
         effects, unknown = self.memory.interpolate(np.log(memory))
         rows = _rows(effects, growth)
-        mean = self.log_rate + self.exponent[:, None] * growth + grown + np.einsum("gtj,gj->gt", rows, self.mean)
+        mean = self.log_rate + self.grid.exponent[:, None] * growth + grown + np.einsum("gtj,gj->gt", rows, self.mean)
         variance = np.einsum("gtj,gjk,gtk->gt", rows, self.covariance, rows) + unknown
         if self.tie is not None:
             mean += self.tie.at(slots)
@@ -168,11 +177,6 @@ class ScalingLaw:
         np.maximum.at(most, place.reshape(-1), np.log(high / middle))
         off = np.maximum(least, 0.0) + np.minimum(most, 0.0)
         return replace(self, tie=Tie(slots, off)) if off.any() else self
-
-    def _grown(self, slots: Floats, busy: Floats) -> tuple[Floats, Floats]:
-        of_busy = np.log(busy / (self.fewest_slots - self.overhead[:, None]))
-        shapes = (self.contention, self.bend, self.after, self.start)
-        return _grown(slots / self.fewest_slots, of_busy, shapes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,18 +219,16 @@ def fit_scaling_law(points: Floats, rates: Floats, prior: Prior | None = None) -
     log_memory, slots = np.log(points[:, 0]), points[:, 1]
     fewest = float(slots.min())
     prior = prior or prior_of(fewest, stateful=None)
-    weight, overhead, noise, exponent, deviation, contention, bend, after, start = prior_grid(fewest, prior).T
+    grid = prior_grid(fewest, prior)
 
     measured, of_memory = np.unique(log_memory, return_inverse=True)
     memory = MemoryCurve(measured, float(share @ log_memory), prior.memory, prior.bend)
-    busy = _busy_slots(slots, overhead, fewest, prior.steps)
-    of_busy = np.log(busy / (fewest - overhead[:, None]))
-    growth, grown = _grown(slots / fewest, of_busy, (contention, bend, after, start))
+    growth, grown = _grown(grid, slots, fewest, prior.steps)
     pivot = growth @ share
     growth -= pivot[:, None]
     rows = _rows(np.eye(len(measured))[of_memory], growth)
     log_rate = float(share @ log_rates)
-    rest = log_rates - log_rate - exponent[:, None] * growth - grown
+    rest = log_rates - log_rate - grid.exponent[:, None] * growth - grown
 
     # Runs at one slot count share a deviation of variance v: their covariance is noise^2 I + v 1 1'. Its inverse is
     # (I - v / (noise^2 + runs v) 1 1') / noise^2, so sums by slot count are all that is needed: of every budget its
@@ -234,7 +236,7 @@ def fit_scaling_law(points: Floats, rates: Floats, prior: Prior | None = None) -
     first = np.flatnonzero(np.diff(slots, prepend=0.0))
     runs = np.add.reduceat(repeats, first)
     shared = prior.configuration**2
-    variance = noise[:, None] ** 2
+    variance = grid.noise[:, None] ** 2
     shrink = shared / (variance + runs * shared)
     counted, rest_counted = np.swapaxes(rows * repeats[:, None], 1, 2), rest * repeats
     row_sums, rest_sums = np.add.reduceat(counted, first, axis=2), np.add.reduceat(rest_counted, first, axis=1)
@@ -244,27 +246,21 @@ def fit_scaling_law(points: Floats, rates: Floats, prior: Prior | None = None) -
     log_det = ((runs - 1) * np.log(variance) + np.log(variance + runs * shared)).sum(axis=1)
 
     size = len(measured) + 2
-    precision = np.zeros((len(weight), size, size))
+    precision = np.zeros((len(grid.weight), size, size))
     precision[:, 0, 0] = _VAGUE**-2
     precision[:, 1:-1, 1:-1] = np.linalg.inv(memory.covariance(measured, measured))
-    precision[:, -1, -1] = deviation**-2
+    precision[:, -1, -1] = grid.deviation**-2
     posterior = square / variance[:, :, None] + precision
     covariance = np.linalg.inv(posterior)
     mean = np.einsum("gij,gj->gi", covariance, cross / variance)
     # ln of the marginal likelihood, without the terms that all grid points share
-    quadratic = left_over / noise**2 - np.einsum("gj,gj->g", mean, cross / variance)
-    widths = np.linalg.slogdet(posterior)[1] + 2 * np.log(deviation)
-    evidence = np.log(weight) - 0.5 * (quadratic + log_det + widths)
+    quadratic = left_over / grid.noise**2 - np.einsum("gj,gj->g", mean, cross / variance)
+    widths = np.linalg.slogdet(posterior)[1] + 2 * np.log(grid.deviation)
+    evidence = np.log(grid.weight) - 0.5 * (quadratic + log_det + widths)
     credible = np.exp(evidence - evidence.max())
     kept = credible > _NEGLIGIBLE
     return ScalingLaw(
-        weight=credible[kept] / credible[kept].sum(),
-        overhead=overhead[kept],
-        exponent=exponent[kept],
-        contention=contention[kept],
-        bend=bend[kept],
-        after=after[kept],
-        start=start[kept],
+        grid=Grid(credible[kept] / credible[kept].sum(), *(part[kept] for part in grid[1:])),
         mean=mean[kept],
         covariance=covariance[kept],
         pivot=pivot[kept],
@@ -292,23 +288,108 @@ def _rows(effects: Floats, growth: Floats) -> Floats:
     return np.concatenate([ones, np.broadcast_to(effects, (grid, *effects.shape)), growth[:, :, None]], axis=2)
 
 
-def _busy_slots(slots: Floats, overhead: Floats, fewest: float, steps: Steps | None) -> Floats:
-    """Slots that carry load, shape (grid points, rows); below the fewest measured, in proportion to the slots."""
-    idle = overhead[:, None]
-    busy: Floats = np.where(slots < fewest, slots * (1 - idle / fewest), slots - idle)
-    return busy if steps is None else steps.busy(slots, busy, steps.slots[-1] - idle)
-
-
-def _grown(times: Floats, of_busy: Floats, shapes: tuple[Floats, Floats, Floats, Floats]) -> tuple[Floats, Floats]:
+def _grown(grid: Grid, slots: Floats, fewest: float, steps: Steps | None) -> tuple[Floats, Floats]:
     """Return the factor of the exponent, from the start of a shape to its bend, and all other growth of ln rate.
 
-    `times` (rows,) is how many times the fewest the slots are, `of_busy` (grid points, rows) the ln of that of the busy
-    ones; `shapes` are contention, bend, after and start.
+    Their shapes are (grid points, rows). Below the `fewest` measured, in proportion to the `slots` carry load.
     """
-    contention, bend, after, start = (part[:, None] for part in shapes)
+    _, idle, _, _, _, contention, bend, after, start = (part[:, None] for part in grid)
+    busy: Floats = np.where(slots < fewest, slots * (1 - idle / fewest), slots - idle)
+    if steps is not None:
+        busy = steps.busy(slots, busy, steps.slots[-1] - idle)
+    of_busy: Floats = np.log(busy / (fewest - idle))
     in_proportion: Floats = np.minimum(of_busy, start) * (start > 0)
     growth = of_busy - in_proportion
     before: Floats = np.minimum(growth, bend)
-    shared = np.maximum(times * np.exp(-start), start > 0)  # up to its start, the same at any slots
+    shared = np.maximum(slots / fewest * np.exp(-start), start > 0)  # up to its start, the same at any slots
     grown = in_proportion + after * (growth - before) - np.log1p(contention * shared)
     return before, grown
+
+
+@dataclass(frozen=True, eq=False)
+class PartsLaw:
+    """The parts of a batch, with the law of what they do not determine."""
+
+    parts: MicroBatch  # of a batch
+    rest: ScalingLaw  # of capacity / `share`
+    interval_s: float  # trigger interval of the runs
+    at_s: float | None = None  # trigger interval to predict for; None: that of the runs
+
+    @property
+    def expected_exponents(self) -> tuple[float, float]:
+        """Expected exponents of memory and of slots."""
+        return self.rest.expected_exponents
+
+    @property
+    def levelling(self) -> float:
+        """Probability that twice the slots, up to `levelling_slots`, give less than 1.83 times the capacity."""
+        half, whole = share(self.parts, np.array([self.levelling_slots / 2, self.levelling_slots]), self._asked_s)
+        return 1.0 if 2 * whole < TWICE_LEAST * half else self.rest.levelling
+
+    @property
+    def levelling_slots(self) -> float:
+        """The most slots measured."""
+        return self.rest.levelling_slots
+
+    @property
+    def sharing_slots(self) -> float:
+        """Slots up to which `SHARING_IN_PROPORTION` holds; 0 if there are none, or it is unknown."""
+        last = float(self.rest.grid.start.max())
+        return self.rest.fewest_slots * math.exp(last) if last > 0 else 0.0
+
+    def tied(self, points: Floats, low: Floats, high: Floats) -> "PartsLaw":
+        """Draw the law to the brackets from `low` to `high` at `points` that it misses; see `ScalingLaw.tied`."""
+        each = share(self.parts, points[:, 1], self.interval_s)
+        return replace(self, rest=self.rest.tied(points, low / each, high / each))
+
+    def quantile(self, points: Floats, probability: float) -> Floats:
+        """Capacity that is not reached with `probability`, at `points` (rows, 2): memory, slots."""
+        middle, found = self.rest.quantile(points, 0.5), self.rest.quantile(points, probability)
+        reach = float(ndtri(probability)) * self._deviation(points)
+        off = np.copysign(np.hypot(np.log(found / middle), reach), probability - 0.5)
+        return np.asarray(middle * np.exp(off) * share(self.parts, points[:, 1], self._asked_s))
+
+    def below(self, points: Floats, rate: float) -> Floats:
+        """Probability that the capacity at `points` (rows, 2) is below `rate`, records/s."""
+        middle, deviation = self.rest.quantile(points, 0.5), self._deviation(points)
+        with np.errstate(divide="ignore"):  # where the fixed parts leave no rate, it is certainly below
+            off = np.log(rate / (middle * share(self.parts, points[:, 1], self._asked_s)))
+        low, high = np.zeros_like(off), np.abs(off)
+        for _ in range(_WAYS):  # the law's share of the way to the rate
+            ours = (low + high) / 2
+            found = self.rest.below_each(points, middle * np.exp(np.copysign(ours, off)))
+            less = np.hypot(ours, ndtri(found) * deviation) < np.abs(off)
+            low, high = np.where(less, ours, low), np.where(less, high, ours)
+        return found
+
+    def _deviation(self, points: Floats) -> Floats:
+        """Return the deviation of ln capacity that is due to the error of the parts.
+
+        An error in the seconds of a batch is one in the rate, times what fixed parts leave of the interval; the runs
+        have set the proportional part right.
+        """
+        slots = points[:, 1]
+        fixed = np.minimum(self.parts.fixed_share(slots, slots, self._asked_s), _MOST_FIXED)
+        return np.asarray(self.parts.error * fixed / (1 - fixed))
+
+    @property
+    def _asked_s(self) -> float:
+        return self.interval_s if self.at_s is None else self.at_s
+
+
+def carries(parts: MicroBatch, slots: Floats, interval_s: float) -> bool:
+    """Whether the fixed parts leave time in the interval at each of `slots`, so that there is a rate."""
+    return bool((parts.fixed_share(slots, slots, interval_s) < _MOST_FIXED).all())
+
+
+def share(parts: MicroBatch, slots: Floats, interval_s: float) -> Floats:
+    """Return the rate for each slot by the parts, with as many partitions as slots."""
+    return parts.rates(slots, slots, interval_s) / slots
+
+
+def fit_parts_law(points: Floats, rates: Floats, parts: MicroBatch, interval_s: float, prior: Prior) -> PartsLaw:
+    """Fit the law of what `parts` leave undetermined in `rates` at `points`, shape (rows, 2): memory, slots."""
+    rest = rates / share(parts, points[:, 1], interval_s)
+    return PartsLaw(
+        parts, fit_scaling_law(points, rest, replace(prior, once=(0.0,), in_proportion=IN_PROPORTION)), interval_s
+    )

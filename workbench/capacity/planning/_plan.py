@@ -14,18 +14,20 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from workbench import units
 from workbench.capacity.allocation import allocate
-from workbench.capacity.explore import Exploration, keeps_state, overstatement, saw_operators
+from workbench.capacity.explore import Exploration, keeps_state, overstatement
 from workbench.capacity.model import MicroBatch, carries
 from workbench.capacity.planning import checks
 from workbench.capacity.planning.intervals import IntervalSpeedup
-from workbench.capacity.planning.judged import Place, counted, judged_plan, margin_of, offers, on_cores
+from workbench.capacity.planning.judged import Place, counted, fill, judged_plan, margin_of, offers, on_cores
 from workbench.capacity.planning.stages import batch_of, lay_out, least_slots, source_share
 from workbench.capacity.planning.workers import UNPRICED, cheapest, executor_size, in_executors, slots_per_worker
+from workbench.checks import not_negative
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.records import HOURS_PER_MONTH, CapacityPlan, EndingRun, InstanceType, ModelFinding, Outage, Price
@@ -88,13 +90,15 @@ def plan(
     runs, model = exploration.measurements, exploration.model
     sample = exploration.fitted_runs[-1]
     gains = interval_speedups or {sample.budget.interval_s: IntervalSpeedup()}
-    chosen = _cheapest(exploration, rate, memory_mb, gains, instances, margin, risk, executor_slots)
-    place, budget, price = chosen.place, chosen.budget, chosen.price
-    interval, memory = budget.interval_s, budget.profile.memory_mb
+    fewest, price, place, transfer = _cheapest(
+        exploration, rate, memory_mb, gains, instances, margin, risk, executor_slots
+    )
+    budget, interval, memory = fewest, fewest.interval_s, fewest.profile.memory_mb
     times = 1.0 if place.cores is None else place.cores.times
     if price is not None:  # slots that are paid for anyway make the deployment safer
         paid = price.workers * price.slots_per_worker
-        budget = replace(budget, slots=place.filled(rate, budget, paid, executor_slots))
+        risks = partial(place.risks, rate, memory)
+        budget = replace(budget, slots=fill(fewest.slots, paid, place.most_measured, risks, executor_slots))
         price = replace(price, idle_slots=paid - budget.slots)
     parts = batch_of(runs, model.batch)
     parts = None if parts is None else parts.on_cores(times)
@@ -115,6 +119,7 @@ def plan(
     partitions = frozen or budget.slots
     most = slots_per_worker(*UNPRICED, budget.profile) if price is None else price.slots_per_worker
     executors = math.ceil(budget.slots / (executor_slots or max(1, most)))
+    stateful = keeps_state(runs)
     findings = (
         checks.check_interval(budget, sample.budget.interval_s, gains[interval]),
         checks.check_layouts(layout, low_layout),
@@ -127,13 +132,13 @@ def plan(
         checks.check_cores(runs),
         checks.check_executors(runs),
         checks.check_filled(runs),
-        checks.check_state(known=saw_operators(exploration.runs)),
+        checks.check_state(known=stateful is not None),
     )
 
     def attains() -> bool:
         less = exploration.asked.less_risk
         return any(
-            place.model.attains(rate / one.together(chosen.transfer).quantile(less), memory, safe_margin, risk=less)
+            place.model.attains(rate / one.together(transfer).quantile(less), memory, safe_margin, risk=less)
             for memory, one in itertools.product(memory_mb, gains.values())
         )
 
@@ -142,7 +147,7 @@ def plan(
         budget,
         rate,
         margin=margin,
-        least_slots=chosen.budget.slots,
+        least_slots=fewest.slots,
         executors=executors,
         findings=tuple(filter(None, findings)),
         attains=attains,
@@ -157,22 +162,11 @@ def plan(
         source_share=share,
         low_slots=low_slots,
         low_layout=low_layout,
-        stateful=any(keeps_state(run) for run in runs),
+        stateful=bool(stateful),
         batch_parts=_parts(None if model.batch is None else parts, rate / made.expected_rate, budget),
         outage=outage,
         run=run,
     )
-
-
-@dataclass(frozen=True)
-class _Option:
-    """The fewest slots that carry the rate on some cores, their cost, and what their capacity rests on."""
-
-    cost: float
-    budget: Budget
-    price: Price | None
-    place: Place
-    transfer: IntervalSpeedup
 
 
 def _cheapest(  # noqa: PLR0917 - private, called once
@@ -184,10 +178,13 @@ def _cheapest(  # noqa: PLR0917 - private, called once
     margin: float,
     risk: float | None,
     executor_slots: int | None,
-) -> _Option:
-    """Choose among the memory profiles, trigger intervals and available cores, each with its fewest slots."""
+) -> tuple[Budget, Price | None, Place, IntervalSpeedup]:
+    """Choose among the memory profiles, trigger intervals and available cores, each with its fewest slots.
+
+    Return these with their price and what their capacity rests on, of which the last is due to the cores.
+    """
     cpus = exploration.fitted_runs[-1].budget.profile.cpus
-    found, refused = list[_Option](), None
+    found, refused = list[tuple[float, Budget, Price | None, Place, IntervalSpeedup]](), None
     for memory, (interval, own), (cores, alike_cores) in itertools.product(
         memory_mb, gains.items(), offers(exploration, instances)
     ):
@@ -201,10 +198,10 @@ def _cheapest(  # noqa: PLR0917 - private, called once
             refused = error
             continue
         cost = price.per_hour if price else float(slots * memory)
-        found.append(_Option(cost, Budget(slots, profile, interval), price, place, transfer))
+        found.append((cost, Budget(slots, profile, interval), price, place, transfer))
     if not found:
         raise refused or WorkbenchError("No memory profile was given to plan with; give at least one.")
-    return min(found, key=lambda one: (one.cost, one.budget.interval_s, one.budget.profile.memory_mb))
+    return min(found, key=lambda one: (one[0], one[1].interval_s, one[1].profile.memory_mb))[1:]
 
 
 def _parts(parts: MicroBatch | None, load: float, budget: Budget) -> dict[str, float] | None:
@@ -256,8 +253,7 @@ class Question:
             ("additional skew", self.more_skew),
             ("additional wait of a batch", self.more_s),
         ):
-            if not (math.isfinite(value) and value >= 0):
-                raise WorkbenchError(f"The {name} is {value!r}; it must be a finite number of at least 0.")
+            not_negative(f"The {name}", value)
 
 
 @dataclass(frozen=True)
@@ -308,7 +304,8 @@ def ask(exploration: Exploration, question: Question, doubts: Sequence[ModelFind
     workers = needed + question.one_lost
     budget = Budget(fewest, SlotProfile(explored.profile.cpus, memory), interval_s)
     if question.worker_price:
-        budget = replace(budget, slots=place.filled(rate * worse, budget, needed * shape, size))
+        risks = partial(place.risks, rate * worse, memory)
+        budget = replace(budget, slots=fill(fewest, needed * shape, place.most_measured, risks, size))
 
     def attains() -> bool:
         less = exploration.asked.less_risk

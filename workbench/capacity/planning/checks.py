@@ -4,8 +4,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from workbench import units
 from workbench.capacity.model import MicroBatch
 from workbench.capacity.planning.intervals import IntervalSpeedup
@@ -45,19 +43,15 @@ def check_interval(budget: Budget, explored_s: float, gain: IntervalSpeedup) -> 
 
 def check_layouts(*layouts: BatchLayout | None) -> ModelFinding | None:
     """Warn of laid-out batches that take longer than the trigger interval."""
-    late = {
-        slots: (layout.batch_s[slots], layout.interval_s)
-        for layout in layouts
-        if layout is not None
-        for slots in layout.late
-    }
+    made = [layout for layout in layouts if layout is not None]
+    late = {slots: layout.batch_s[slots] for layout in made for slots in layout.late}
     if not late:
         return None
-    found = ", ".join(f"{seconds:.2g} s at {units.some(slots, 'slot')}" for slots, (seconds, _) in late.items())
-    interval = next(iter(late.values()))[1]
+    found = ", ".join(f"{seconds:.2g} s at {units.some(slots, 'slot')}" for slots, seconds in late.items())
+    interval = made[0].interval_s
     return ModelFinding(
         "late batches",
-        max(seconds / interval for seconds, _ in late.values()),
+        max(late.values()) / interval,
         f"By the costs of its stages a batch takes {found}, longer than the trigger interval of {interval:g} s, "
         "although the capacity model says that the rate is carried.",
         "Check the planned budget with workbench verify, or plan for a longer trigger interval.",
@@ -183,10 +177,10 @@ def check_counted_keys(
         return ModelFinding("keys", uneven, f"{counted} No run has shown an operator behind a shuffle.", remedy)
     takes = f"{counted} {found.sentence(rate)}"
     if not found.reaches:
-        settled = "Nothing to do." if found.keys else "Nothing to do, as long as that column is the key."
+        settled = "Nothing to do." if found.operator.keys else "Nothing to do, as long as that column is the key."
         return ModelFinding("keys", found.found, takes, settled, settled=True)
     if found.limit < rate:
-        alone = f"{takes} The key alone fills a slot of {found.operator!r} at {units.rate(found.limit)}."
+        alone = f"{takes} The key alone fills a slot of {found.operator.operator!r} at {units.rate(found.limit)}."
         return ModelFinding("hot key", rate / found.limit, alone, remedy)
     if uneven < UNEVEN:
         return ModelFinding("keys", uneven, takes, "Nothing to do.", settled=True)
@@ -237,11 +231,8 @@ def check_source_partitions(
     own = max((one.source_partitions for one in seen if one is not None and one.source_partitions), default=0)
     if parts is None or not 0 < own < budget.slots:
         return None
-    slots = np.array([float(budget.slots)])
-    left, divided = (
-        float(parts.rates(slots, slots, budget.interval_s, np.array([float(count)]))[0])
-        for count in (own, budget.slots)
-    )
+    slots, interval_s = budget.slots, budget.interval_s
+    left, divided = (parts.rate(slots, slots, interval_s, count) for count in (own, slots))
     if left >= HELD_UP * divided:
         return None
     return ModelFinding(
@@ -269,63 +260,67 @@ def check_source(share: float | None, slots: int) -> ModelFinding | None:
 
 @dataclass(frozen=True)
 class HotKey:
-    """The most frequent key at the operator behind a shuffle that works most."""
+    """The most frequent of the counted keys at the operator behind a shuffle that works most."""
 
-    key: str  # as text
-    operator: str  # name of the operator
-    tasks: int  # partitions of the operator in the run with the most
+    counted: KeyFrequencies
+    operator: OperatorMetrics  # in the run with the most partitions of it
     limit: float  # records/s of the query at which the key alone fills a slot; inf where its rows cost nothing
-    useful_tasks: float  # number of tasks at which the key alone fills one; more tasks do not raise the rate
     expected: float  # rows of the fullest partition over the mean, by the key's rows
-    found: float  # the same in the run
-    column: str = ""  # name of the column with the key
-    keys: tuple[str, ...] = ()  # columns that the operator goes by; empty if no run shows them
-    partial_sums: bool = False  # whether rows are aggregated before the operator
-    input: str = ""  # input that the column is of, where the operator's rows come from several
-    share: float = 1.0  # share of that input in these rows
+    share: float  # share of the input that the column is of in the operator's rows, which may come from several
+
+    @property
+    def found(self) -> float:
+        """Rows of the fullest partition over the mean in the run."""
+        return self.operator.key_skew or 1.0
+
+    @property
+    def useful_tasks(self) -> float:
+        """Number of tasks at which the key alone fills one; more tasks do not raise the rate."""
+        return self.counted.useful_tasks / self.share
 
     @property
     def elsewhere(self) -> bool:
         """Whether the operator goes by other columns."""
-        return bool(self.keys) and not goes_by(self.keys, self.column)
+        return bool(self.operator.keys) and not goes_by(self.operator.keys, self.counted.column)
 
     @property
     def reaches(self) -> bool:
         """Whether the skew of the rows reaches the tasks: rows that are aggregated before the shuffle hide it."""
         shows = self.found - 1 >= _REACHES * (self.expected - 1)
         if self.expected < UNEVEN:  # too small an effect to be seen
-            return not self.elsewhere and not self.partial_sums
+            return not self.elsewhere and not self.operator.partial_sums
         return shows and not self.elsewhere
 
     def sentence(self, rate: float) -> str:
         """Describe what the key takes at `rate`, records/s, and from how many tasks on more are useless."""
+        at, column, key = self.operator, self.counted.column, self.counted.keys[0]
         if self.elsewhere:
             return (
-                f"No operator whose tasks were compared goes by {self.column!r}: {self.operator!r}, which works most, "
-                f"goes by {', '.join(map(repr, self.keys))}, so the key {self.key!r} is not kept in one task."
+                f"No operator whose tasks were compared goes by {column!r}: {at.operator!r}, which works most, "
+                f"goes by {', '.join(map(repr, at.keys))}, so the key {key!r} is not kept in one task."
             )
-        if self.partial_sums and not self.reaches:
+        if at.partial_sums and not self.reaches:
             return (
-                f"{self.column!r} is the key of {self.operator!r}, which receives partial sums: of the key "
-                f"{self.key!r} at most one row from each task, group and batch, however many rows it has. No task is "
-                "skewed by it."
+                f"{column!r} is the key of {at.operator!r}, which receives partial sums: of the key {key!r} at most "
+                "one row from each task, group and batch, however many rows it has. No task is skewed by it."
             )
         if not self.reaches:
             return (
-                f"The key {self.key!r} does not reach the tasks of {self.operator!r}: with {self.tasks:,} partitions "
+                f"The key {key!r} does not reach the tasks of {at.operator!r}: with {at.tasks:,} partitions "
                 f"the fullest had {self.found:.2f} times the mean and not {self.expected:.2f}, because rows are "
                 "aggregated before the shuffle, or because it goes by another column."
             )
         slots = rate / self.limit
-        needs = f"{units.number(slots)} slots of {self.operator!r}, and one task has it"
+        needs = f"{units.number(slots)} slots of {at.operator!r}, and one task has it"
         if slots <= 1:
-            needs = f"{units.number(slots)} of a slot of {self.operator!r}"
+            needs = f"{units.number(slots)} of a slot of {at.operator!r}"
         most = math.ceil(self.useful_tasks)
         do = "does" if most == 1 else "do"
-        of = f", of which {units.rate(self.share * rate)} are of {self.input}," if self.input else ""
-        unsure = "" if self.keys else f" That holds if {self.column!r} is what it goes by, which no run shows."
+        name = self.counted.input
+        of = f", of which {units.rate(self.share * rate)} are of {name}," if name and self.share < 1 else ""
+        unsure = "" if at.keys else f" That holds if {column!r} is what it goes by, which no run shows."
         return (
-            f"At {units.rate(rate)}{of} the key {self.key!r} needs {needs}; more than {units.some(most, 'task')} {do} "
+            f"At {units.rate(rate)}{of} the key {key!r} needs {needs}; more than {units.some(most, 'task')} {do} "
             f"not raise the rate.{unsure}"
         )
 
@@ -342,14 +337,10 @@ def hot_key(runs: Iterable[Measurement], keys: KeyFrequencies, times: float = 1.
     what they go by. None where no run has shown an operator behind a shuffle.
     """
     observed = [run.estimate.observation for run in runs if run.estimate.observation is not None]
-    seen = [(one, each) for one in observed for each in behind_shuffles(one.operators)]
-    by_column = [
-        (one, each)
-        for one in observed
-        for each in behind_shuffles(one.operators, 0.0)
-        if goes_by(each.keys, keys.column)
+    all_ = [(one, each) for one in observed for each in behind_shuffles(one.operators, 0.0)]
+    seen = [(one, each) for one, each in all_ if goes_by(each.keys, keys.column)] or [
+        (one, each) for one in observed for each in behind_shuffles(one.operators)
     ]
-    seen = by_column or seen
     if not seen:
         return None
     most = max(each.tasks for _, each in seen)
@@ -361,20 +352,7 @@ def hot_key(runs: Iterable[Measurement], keys: KeyFrequencies, times: float = 1.
     part = keys.hottest_share * share
     limit = times / (part * cost_s) if cost_s > 0 else math.inf
     even = 1 - share  # rows of other inputs, assumed to be spread evenly
-    return HotKey(
-        keys.keys[0],
-        busiest.operator,
-        most,
-        limit,
-        keys.useful_tasks / share,
-        even + share * keys.likely_imbalance(most),
-        busiest.key_skew or 1.0,
-        keys.column,
-        busiest.keys,
-        busiest.partial_sums,
-        keys.input if share < 1 else "",
-        share,
-    )
+    return HotKey(keys, busiest, limit, even + share * keys.likely_imbalance(most), share)
 
 
 def _share_of(name: str, seen: Observation, operator: OperatorMetrics) -> float:

@@ -96,40 +96,34 @@ def _misses(exploration: Exploration, form: str) -> Floats:
 
 
 def _fit(exploration: Exploration, model: Model, misses: Floats, targets: Sequence[FormTarget], step: int) -> FormFit:
-    points, rates = exploration.points, exploration.rates
     off = np.abs(misses)
-    left_out = (float(off.mean()), float((off / rates).mean())) if len(off) else (None, None)
+    left_out: tuple[float | None, float | None] = (
+        (float(off.mean()), float((off / exploration.rates).mean())) if len(off) else (None, None)
+    )
     coefficients: tuple[float, ...] = ()
     if isinstance(model, CapacityModel):
         coefficients = (*map(float, model.coef_), float(model.intercept_))
     elif model.law_ is not None:
         coefficients = tuple(map(float, model.law_.expected_exponents))
-    upper_half = _upper_half(exploration, model.form, points, rates)
     least = min(run.budget.slots for run in exploration.runs)
     return FormFit(
         model.form,
         coefficients,
-        left_out[0],
-        left_out[1],
-        upper_half[0],
-        upper_half[1],
+        *left_out,
+        *_upper_half(exploration, model.form),
         tuple(_slots(model, one, least, step) for one in targets),
         tuple(one.slots and float(model.predict([[one.memory_mb, one.slots]])[0]) for one in targets),
     )
 
 
-def _upper_half(
-    exploration: Exploration, form: str, points: Floats, rates: Floats
-) -> tuple[float, float] | tuple[None, None]:
-    split = halves(points)
-    if split is None:
+def _upper_half(exploration: Exploration, form: str) -> tuple[float | None, float | None]:
+    split = halves(exploration.points)
+    model = None if split is None else fitted_form(exploration, form, split[0].tolist())
+    if split is None or model is None:
         return None, None
-    lower, upper = map(list, split)
-    model = fitted_form(exploration, form, lower)
-    if model is None:
-        return None, None
-    error = root_mean_square(model.predict(points[upper]) - rates[upper])
-    return error, error / float(rates[upper].mean())
+    points, rates = exploration.points[split[1]], exploration.rates[split[1]]
+    error = root_mean_square(model.predict(points) - rates)
+    return error, error / float(rates.mean())
 
 
 def _slots(model: Model, target: FormTarget, least: int, step: int) -> int | None:

@@ -168,16 +168,12 @@ class Place:
         load, step = self.at_explored(rate, risk), executor_slots or 1
         return self.model.slots_for(load, memory_mb, margin, min_slots=fewest, risk=risk, step=step)
 
-    def filled(self, rate: float, budget: Budget, paid: int, executor_slots: int | None) -> int:
-        """Return as many of the `paid` slots as make the deployment safer."""
-        memory = budget.profile.memory_mb
-        return fill(
-            budget.slots,
-            paid,
-            self.most_measured,
-            lambda counts: risks_at(self.model, rate, self.gain, memory, counts),
-            executor_slots,
-        )
+    def risks(self, rate: float, memory_mb: float, counts: Sequence[int]) -> list[float]:
+        """Probability that the capacity is below `rate`, for each number of slots."""
+        law = self.model.law_
+        if law is None or not self.gain.uncertain:
+            return self.model.risks(rate / self.gain.ratio, memory_mb, counts)
+        return [float(risk) for risk in _below(rate, _capacities(law, memory_mb, counts), self.gain)]
 
 
 Offer = tuple[CountedCores | None, tuple[InstanceType, ...]]
@@ -293,7 +289,7 @@ def judged_plan(
         *filter(None, [check_other_cores(place.cores)]),
         *exploration.findings,
     )
-    (risk,) = risks_at(place.model, load, place.gain, memory, [slots])
+    (risk,) = place.risks(load, memory, [slots])
     (as_explored,) = exploration.model.predict([[memory, slots]])
     attainable = not falls_short(risk) or attains()
     plan = CapacityPlan(
@@ -337,15 +333,6 @@ def capacity_at(exploration: Exploration, budget: Budget, gain: IntervalSpeedup)
         return math.exp(found)
 
     return min(expected, end((1 - LEVEL) / 2)), expected, max(expected, end((1 + LEVEL) / 2))
-
-
-def risks_at(model: Model, rate: float, gain: IntervalSpeedup, memory_mb: float, counts: Sequence[int]) -> list[float]:
-    """Probability that the capacity of `model`, times `gain`, is below `rate`, for each number of slots."""
-    law = model.law_
-    if law is None or not gain.uncertain:
-        return model.risks(rate / gain.ratio, memory_mb, counts)
-    risks = _below(rate, _capacities(law, memory_mb, counts), gain)
-    return [float(risk) for risk in risks]
 
 
 def _capacities(law: Law, memory_mb: float, counts: Sequence[int]) -> Floats:

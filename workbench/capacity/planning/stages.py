@@ -14,48 +14,9 @@ from workbench.capacity.partitions import LARGEST, at_rate, bids2_micro_batch
 from workbench.capacity.planning.judged import on_cores
 from workbench.capacity.planning.workers import in_executors
 from workbench.dataflow import Budget
-from workbench.records import BatchLayout, CapacityPlan, Day, Measurement, Stage
+from workbench.records import BatchLayout, CapacityPlan, Day, Measurement
 
 _CANDIDATES = 10_000  # slot counts that are tried; of more, this many at even distances
-
-
-def stages_of(measurement: Measurement) -> tuple[Stage, ...]:
-    """Stages of a micro-batch with their costs, per record alone where no line was fitted; none if not measured."""
-    seen = measurement.estimate.observation
-    lines = {
-        cost.operator: (cost.fixed_s, cost.per_record_s)
-        for cost in measurement.costs
-        if cost.fixed_s is not None and cost.per_record_s is not None
-    }
-    if seen is None or measurement.tasks is not None or not lines:
-        return ()
-    consumed = max(1, seen.consumed_records)
-    stages = []
-    for operator in seen.operators:
-        if operator.is_source:
-            continue
-        fixed_s, per_record_s = lines.get(operator.operator, (0.0, operator.useful_s / max(1, operator.records_in)))
-        stateful = operator.keeps_state
-        source = operator.scans and not stateful
-        ratio = operator.records_in / consumed
-        stages.append(Stage(operator.operator, fixed_s, per_record_s, ratio, stateful=stateful, source=source))
-    return tuple(stages)
-
-
-def unstaged_s(measurement: Measurement) -> float:
-    """Seconds of a batch outside its stages (planning, commit, the source's own work), at the rate sustained.
-
-    They are as many on more slots that carry as much each: planning and commit are the driver's, and the source's tasks
-    read as many records.
-    """
-    seen, slots, stages = measurement.estimate.observation, measurement.budget.slots, stages_of(measurement)
-    if seen is None or not stages:
-        return 0.0
-    left = [
-        batch.duration_s - sum(stage.seconds(slots, slots, batch.records) for stage in stages)
-        for batch in seen.batches[1:]
-    ]
-    return max(0.0, statistics.fmean(left)) if left else 0.0
 
 
 def source_share(measurements: Iterable[Measurement]) -> float | None:
@@ -72,18 +33,31 @@ def source_share(measurements: Iterable[Measurement]) -> float | None:
 def batch_of(runs: Sequence[Measurement], parts: MicroBatch | None) -> MicroBatch | None:
     """Return the `parts` of a batch, or without them straight lines for the stages of the run that shows their costs.
 
-    None where no run does. A planned slot is a core of its own, whatever shares of a quota the measured ones were.
+    A stage without a line costs its mean per record. The driver's seconds are those of a batch outside its stages
+    (planning, commit, the source's own work) at the rate sustained: as many on more slots that carry as much each,
+    because the source's tasks read as many records. None where no run shows any costs. A planned slot is a core of its
+    own, whatever shares of a quota the measured ones were.
     """
     if parts is not None:
         return replace(parts, speedup=1.0)
-    measurement = max(runs, key=lambda run: sum(cost.levels for cost in run.costs))  # the run with most loads
-    if not (stages := stages_of(measurement)):
+    run = max(runs, key=lambda run: sum(cost.levels for cost in run.costs))  # the run with most loads
+    seen, slots = run.estimate.observation, run.budget.slots
+    lines = {
+        cost.operator: (cost.fixed_s, cost.per_record_s)
+        for cost in run.costs
+        if cost.fixed_s is not None and cost.per_record_s is not None
+    }
+    if seen is None or run.tasks is not None or not lines:
         return None
-    lines = tuple(
-        StageLine(one.name, one.fixed_s, one.per_record_s, one.ratio, 1.0, stateful=one.stateful, source=one.source)
-        for one in stages
-    )
-    return MicroBatch(unstaged_s(measurement), 0.0, lines, error=0.0, readings=1)
+    stages = []
+    for one in seen.operators:
+        if not one.is_source:
+            line = lines.get(one.operator, (0.0, one.useful_s / max(1, one.records_in)))
+            ratio, source = one.records_in / max(1, seen.consumed_records), one.scans and not one.keeps_state
+            stages.append(StageLine(one.operator, *line, ratio, 1.0, stateful=one.keeps_state, source=source))
+    batch = MicroBatch(0.0, 0.0, tuple(stages), error=0.0, readings=1)
+    left = [one.duration_s - sum(batch.parts_s(one.records, slots, slots).values()) for one in seen.batches[1:]]
+    return replace(batch, driver_s=max(0.0, statistics.fmean(left))) if left else batch
 
 
 def in_turns(parts: MicroBatch | None, slots: Floats, frozen: Floats, interval_s: float) -> Floats:

@@ -97,11 +97,8 @@ def slots_within(most: int, profile: SlotProfile, cpus: float, memory_mb: float)
 
 def _of_ranges(amount: float, shares: Sequence[tuple[float, float]]) -> float:
     """Sum the shares of `amount`, each for the range up to its end."""
-    kept, start = 0.0, 0.0
-    for end, share in shares:
-        kept += share * max(0.0, min(amount, end) - start)
-        start = end
-    return kept
+    ends = itertools.pairwise(((0.0, 0.0), *shares))
+    return sum(share * max(0.0, min(amount, end) - start) for (start, _), (end, share) in ends)
 
 
 COLUMNS = ("name", "provider", "region", "vcpus", "memory_mb", "price_per_hour", "currency", "source", "date")
@@ -232,11 +229,9 @@ def pack(plans: Sequence[CapacityPlan], instances: Sequence[InstanceType], on_co
             "them. Name a list of machines, or price each plan by itself (workbench plan)."
         )
     there = on_cores or (lambda place, _: plans[place])
-    places = range(len(plans))
-    _, count, instance, own, (executors, workers) = _cheapest(places, instances, there)
-    apart = sum(_cheapest([place], instances, there)[0] for place in places)
-    least = min(count, _least(own, _room(instance)))
-    return Cluster(own, executors, instance, workers, least, apart)
+    together = _cheapest(range(len(plans)), instances, there)
+    apart = sum(_cheapest([place], instances, there).per_hour for place in range(len(plans)))
+    return replace(together, apart_per_hour=apart)
 
 
 def needed(plan: CapacityPlan) -> int:
@@ -244,13 +239,8 @@ def needed(plan: CapacityPlan) -> int:
     return plan.least_slots or plan.budget.slots
 
 
-_Packing = tuple[tuple[Executor, ...], tuple[Worker, ...]]
-
-
-def _cheapest(
-    places: Sequence[int], instances: Sequence[InstanceType], on_cores: OnCores
-) -> tuple[float, int, InstanceType, tuple[CapacityPlan, ...], _Packing]:
-    found, refused, own = [], None, tuple[CapacityPlan, ...]()
+def _cheapest(places: Sequence[int], instances: Sequence[InstanceType], on_cores: OnCores) -> Cluster:
+    found, refused, own = list[Cluster](), None, tuple[CapacityPlan, ...]()
     for instance in instances:
         try:
             own = tuple(on_cores(place, instance) for place in places)
@@ -262,10 +252,12 @@ def _cheapest(
         except WorkbenchError as error:
             refused = error
             continue
-        packing = _packed(own, _room(instance))
+        kept_cpus, kept_mb = kubernetes_reserve(instance.vcpus, instance.memory_mb)
+        room = instance.vcpus - kept_cpus, instance.memory_mb - kept_mb
+        packing = _packed(own, room)
         if packing is not None:
-            count = len(packing[1])
-            found.append((count * instance.price_per_hour, count, instance, own, packing))
+            executors, workers = packing
+            found.append(Cluster(own, executors, instance, workers, min(len(workers), _least(own, room)), 0.0))
     if not found and refused is not None:
         raise refused
     if not found:
@@ -275,7 +267,7 @@ def _cheapest(
             f"None of the {len(instances)} instance types holds a driver and {one} of each plan ({each}), apart from "
             "what the system keeps; add larger ones to the price list."
         )
-    return min(found, key=lambda one: one[:2])
+    return min(found, key=lambda one: (one.per_hour, len(one.workers)))
 
 
 def _smallest(plan: CapacityPlan) -> str:
@@ -285,12 +277,9 @@ def _smallest(plan: CapacityPlan) -> str:
     return f"{of}{profile.cpus:g} core and {profile.memory_mb:,} MB"
 
 
-def _room(instance: InstanceType) -> tuple[float, float]:
-    kept_cpus, kept_mb = kubernetes_reserve(instance.vcpus, instance.memory_mb)
-    return instance.vcpus - kept_cpus, instance.memory_mb - kept_mb
-
-
-def _packed(plans: Sequence[CapacityPlan], room: tuple[float, float]) -> _Packing | None:
+def _packed(
+    plans: Sequence[CapacityPlan], room: tuple[float, float]
+) -> tuple[tuple[Executor, ...], tuple[Worker, ...]] | None:
     """Pack with the best sizes of executors; None if a driver or an executor fits on no worker."""
     cpus, memory = room
     if cpus < DRIVER_CORES - _SLACK or memory < DRIVER_MEMORY_MB - _SLACK:
@@ -298,12 +287,9 @@ def _packed(plans: Sequence[CapacityPlan], room: tuple[float, float]) -> _Packin
     choices = [list(_cuts(plan, cpus, memory)) for plan in plans]
     if not all(choices):
         return None
-    best: _Packing | None = None
-    for executors in itertools.islice(itertools.product(*choices), _MOST_TRIED):
-        workers = _first_fit(plans, executors, cpus, memory)
-        if best is None or len(workers) < len(best[1]):
-            best = executors, workers
-    return best
+    cuts = itertools.islice(itertools.product(*choices), _MOST_TRIED)
+    packed = ((executors, _first_fit(plans, executors, cpus, memory)) for executors in cuts)
+    return min(packed, key=lambda one: len(one[1]))
 
 
 def _cuts(plan: CapacityPlan, cpus: float, memory: float) -> Iterator[Executor]:

@@ -1,8 +1,7 @@
-"""Capacity models against independent calculations: rationals, explicit refits, scans, a dense Gaussian process."""
+"""Capacity models against independent calculations: explicit fits and refits, scans, a dense Gaussian process."""
 
 import math
 from dataclasses import replace
-from fractions import Fraction
 from functools import partial
 from itertools import product
 from typing import get_args
@@ -39,36 +38,19 @@ def arrays(rows):
     return np.array([budget for budget, _ in rows], float), np.array([rate for _, rate in rows], float)
 
 
-def exact_least_squares(rows):
-    """Coefficients of rate on (memory, slots, 1) in rationals, by the normal equations; None if singular."""
-    design = [[Fraction(m), Fraction(n), Fraction(1)] for (m, n), _ in rows]
-    table = [
-        [sum(row[i] * row[j] for row in design) for j in range(3)]
-        + [sum(row[i] * rate for row, (_, rate) in zip(design, rows, strict=True))]
-        for i in range(3)
-    ]
-    for i in range(3):
-        pivot = next((k for k in range(i, 3) if table[k][i] != 0), None)
-        if pivot is None:
-            return None
-        table[i], table[pivot] = table[pivot], table[i]
-        table[i] = [value / table[i][i] for value in table[i]]
-        for k in range(3):
-            if k != i:
-                table[k] = [a - table[k][i] * b for a, b in zip(table[k], table[i], strict=True)]
-    return [row[3] for row in table]
-
-
 @examples(150)
-@given(runs)
-def test_the_linear_form_is_least_squares_in_rationals(rows):
-    exact = exact_least_squares(rows)
-    assume(exact is not None)
+@given(runs, st.sampled_from(sorted(TRANSFORMS)))
+def test_every_form_is_ordinary_least_squares(rows, form):
     points, y = arrays(rows)
-    model = CapacityModel("linear").fit(points, y)
-    for m, n in [budget for budget, _ in rows] + [(512, 180), (4096, 300)]:
-        expected = exact[0] * m + exact[1] * n + exact[2]
-        assert model.predict([[m, n]])[0] == pytest.approx(float(expected), rel=1e-7, abs=1e-6 * y.max())
+    design = np.column_stack([TRANSFORMS[form](points), np.ones(len(y))])
+    scale = design.max(axis=0)
+    assume(np.linalg.matrix_rank(design / scale, rtol=1e-10) == 3)
+    expected = np.linalg.lstsq(design / scale, y)[0] / scale
+    asked = np.concatenate([points, [(512.0, 180.0), (4096.0, 300.0)]])
+    predicted = CapacityModel(form).fit(points, y).predict(asked)
+    assert predicted == pytest.approx(
+        TRANSFORMS[form](asked) @ expected[:2] + expected[2], rel=1e-7, abs=1e-6 * y.max()
+    )
 
 
 @examples(100)

@@ -8,6 +8,7 @@ import published_runs
 import pytest
 from published_runs import SMALL_RUNS, columns, explored, saturated, small_runs
 from scipy.optimize import linprog
+from staged_runs import rated_run
 
 from workbench.capacity import (
     CapacityModel,
@@ -20,10 +21,8 @@ from workbench.capacity import (
     select_model,
 )
 from workbench.capacity.model.forms import TRANSFORMS
-from workbench.dataflow import Budget, SlotProfile
 from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator
-from workbench.records import Measurement, MstEstimate
 from workbench.testbed import RecordedRate, RecordedTestbed
 
 beside = published_runs.needed()
@@ -169,12 +168,7 @@ def replayed(query, tmp_path, **settings):
     for run in explored(query).itertuples():
         if explorer.reason() is not None:
             break
-        rate = run.observed_rate_ev_s
-        estimate = MstEstimate(rate, rate, rate, (), None, "query", 645.0)
-        budget = Budget(int(run.slots), SlotProfile(1.0, int(run.memory_mb)))
-        explorer.tell(
-            Measurement(query, budget, estimate, (), None, "published", run.started_at, testbed_kind="published")
-        )
+        explorer.tell(rated_run(int(run.slots), int(run.memory_mb), run.observed_rate_ev_s))
     return explorer
 
 

@@ -1,12 +1,10 @@
 """Runs that do not show the query's capacity: failed ones, lower bounds, outliers; and doubtful ones."""
 
 import math
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import pytest
 from failed_run import failed_run
-from wrapped_fluid import WrappedFluid
 
 from workbench import units
 from workbench.answers.measured import run_cards
@@ -31,21 +29,18 @@ SETTINGS = ("slot_cpus", "memory_mb")
 SAID = "The driver ended by itself; use smaller slots or more memory (slot_cpus, memory_mb)."
 
 
-@dataclass
-class Failing(WrappedFluid):
+@dataclass(frozen=True)
+class Failing(FluidTestbed):
     """The fluid testbed, on which a budget fails where `fails` says so."""
 
-    fails: object
-    fluid: FluidTestbed = field(default_factory=FluidTestbed)
+    fails: object = None
     tried: list = field(default_factory=list)
 
-    @contextmanager
     def deploy(self, query, budget, layout=None, *, repeat=None):
         self.tried.append((budget.slots, budget.profile.memory_mb))
         if self.fails(budget):
             raise WorkbenchError(OUT_OF_MEMORY, settings=SETTINGS)
-        with self.fluid.deploy(query, budget, layout, repeat=repeat) as run:
-            yield run
+        return super().deploy(query, budget, layout, repeat=repeat)
 
 
 def concerns(findings):
@@ -53,7 +48,7 @@ def concerns(findings):
 
 
 def test_where_the_least_memory_fails_the_rest_is_explored_and_the_answer_says_so(tmp_path):
-    testbed = Failing(lambda budget: budget.profile.memory_mb < 1024)
+    testbed = Failing(fails=lambda budget: budget.profile.memory_mb < 1024)
     made = run_study(STUDY, Journal(tmp_path / "j.jsonl"), testbed=testbed)
     runs = made.exploration.runs
     assert len(runs) == STUDY.most_runs
@@ -78,11 +73,11 @@ def test_where_the_least_memory_fails_the_rest_is_explored_and_the_answer_says_s
 def test_what_failed_is_tried_again_by_the_next_command_and_nothing_else(tmp_path, planned):
     journal = Journal(tmp_path / "j.jsonl")
     half = run_study(
-        replace(STUDY, most_runs=4), journal, testbed=Failing(lambda budget: budget.profile.memory_mb < 1024)
+        replace(STUDY, most_runs=4), journal, testbed=Failing(fails=lambda budget: budget.profile.memory_mb < 1024)
     )
     assert list(half.exploration.left_out) == [0, 1]
     finished = [entry.key for entry in journal.entries("finished")]
-    mended = Failing(lambda _: False)
+    mended = Failing(fails=lambda _: False)
     made = run_study(STUDY, journal, testbed=mended)
     assert made.exploration.left_out == {}
     assert mended.tried[:2] == [(2, 512), (16, 512)]
@@ -94,7 +89,7 @@ def test_what_failed_is_tried_again_by_the_next_command_and_nothing_else(tmp_pat
 
 
 def test_a_journal_that_fails_ends_the_study_at_once(tmp_path, monkeypatch):
-    testbed, journal = Failing(lambda _budget: False), Journal(tmp_path / "j.jsonl")
+    testbed, journal = Failing(fails=lambda _budget: False), Journal(tmp_path / "j.jsonl")
     append, appended = Journal.append, []
 
     def full(self, kind, key, data):
@@ -110,7 +105,7 @@ def test_a_journal_that_fails_ends_the_study_at_once(tmp_path, monkeypatch):
 
 
 def test_a_query_that_always_fails_ends_after_the_corners_with_the_reason_first(tmp_path):
-    testbed = Failing(lambda _: True)
+    testbed = Failing(fails=lambda _: True)
     with pytest.raises(WorkbenchError) as raised:
         run_study(replace(STUDY, memory_mb=(512,)), Journal(tmp_path / "j.jsonl"), testbed=testbed)
     message = str(raised.value)
@@ -133,7 +128,7 @@ def test_one_reason_for_all_runs_is_all_that_is_said(planned):
 
 
 def test_the_edge_goes_on_where_it_can(tmp_path):
-    testbed = Failing(lambda budget: budget.slots == 6 and budget.profile.memory_mb == 512)
+    testbed = Failing(fails=lambda budget: budget.slots == 6 and budget.profile.memory_mb == 512)
     optimizer = ConfigurationOptimizer(testbed, CapacityEstimator(tolerance=0.04), Journal(tmp_path / "j.jsonl"))
     explorer = ResourceExplorer(optimizer, Space((2, 4, 6), (512, 2048)), choice="edge", most_calls=8, estimates=2)
     found = explorer.run(nexmark.query("q2"))

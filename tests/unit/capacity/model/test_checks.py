@@ -48,7 +48,7 @@ def test_objectives_may_excuse_a_reading_and_alone_tell_stuck_ones_from_a_fit_of
     assert len(review_readings(BUDGETS, y, objectives).outliers) == 1
     objectives[[2, 5, 7]] = 110_000
     assert review_readings(BUDGETS, y, objectives).outliers == ()
-    with raises("The objectives have the shape (2,); give one for each of the 12 runs."):
+    with raises("The objectives have the shape (2,); X has 12 rows, so give 12 objectives, nan where there is none."):
         review_readings(BUDGETS, y, [1, 2])
     points = [[512, 2], [512, 4], [512, 8]]
     assert review_readings(points, [1e5, 1e5, 1e5]).outliers == ()

@@ -26,7 +26,7 @@ def test_the_weights_of_the_shapes_add_up_to_one(growth, sharing):
 
 
 def test_an_unknown_growth_and_objectives_of_other_runs_are_refused():
-    with raises("The growth is 'nodes'; use one of tasks, workers, cores."):
+    with raises("The growth is 'nodes'; use one of 'tasks', 'workers', 'cores'."):
         ScalingModel(growth="nodes").fit(RUNS, [1e5, 2e5, 4e5, 4e5])
     with raises("The objectives have the shape (2,); X has 4 rows, so give 4 objectives, nan where there is none."):
         ScalingModel().fit(RUNS, [1e5, 2e5, 4e5, 4e5], objectives=[1e5, 2e5])
@@ -79,10 +79,7 @@ def test_objectives_say_that_slots_are_tasks_and_a_stated_growth_goes_before_the
     assert max(lows[:2]) < 0.7 * lows[2]
     assert pipelined.law_.steps is not None
     assert unknown.law_.steps is None
-    points, far = np.column_stack([RUNS[:, 0], slots]), [[1024, 400]]
-    stated, alone = (
-        ScalingModel(growth="workers").fit(points, 1e5 * slots, objectives=given) for given in (1e5 * slots, None)
-    )
+    stated, alone = (ScalingModel(growth="workers").fit(points, rates, objectives=given) for given in (rates, None))
     assert stated.interval(far) == alone.interval(far)
 
 

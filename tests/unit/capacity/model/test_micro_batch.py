@@ -9,8 +9,7 @@ from batch_truths import SCAN, STATE, Engine
 from workbench.capacity.explore import conclude
 from workbench.capacity.model import fit_micro_batch, model_of_form
 from workbench.capacity.model.micro_batch import EXPLAINED
-from workbench.capacity.model.parts_law import PartsLaw
-from workbench.capacity.model.scaling_law import ScalingLaw
+from workbench.capacity.model.scaling_law import PartsLaw, ScalingLaw
 from workbench.errors import WorkbenchError
 from workbench.records import SIMULATED, Machine
 

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from capacity_runs import BUDGETS, proportional, raises, rates_of
+from refusals import refusals
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
@@ -98,30 +99,25 @@ def test_nearly_constant_memory_does_not_blow_up():
     assert middle == pytest.approx(99 * 50_000, rel=0.2)
 
 
-@pytest.mark.parametrize(
-    ("x", "y", "message"),
-    [
-        ([[1, 2, 3]], [1], "X has the shape (1, 3); it must have two columns, memory_mb and slots, one row per run."),
-        ([1, 2], [1, 2], "X has the shape (2,); it must have two columns"),
-        ([["a", 1], [2, 3]], [1, 2], "X is not a table of numbers"),
-        ([[1, 2], [3, math.nan]], [1, 2], "X holds a number that is not finite; leave out such rows."),
-        ([[1, 2], [3, 4]], [1], "y has the shape (1,); X has 2 rows, so give 2 rates."),
-        ([[1, 2], [3, 4]], [1, None], "y holds a rate that is not finite; leave out runs without a result."),
-        ([[1, 2], [3, 4]], [1, "much"], "y is not a list of numbers"),
-        ([[1, 2]], [1], "1 run(s) cannot make a model; measure at least two budgets."),
-    ],
+test_what_is_no_table_of_runs_is_refused = refusals(
+    CapacityModel().fit,
+    ([[1, 2, 3]], [1], r"X has the shape \(1, 3\); it must have two columns, memory_mb and slots, one row per run\."),
+    ([1, 2], [1, 2], r"X has the shape \(2,\); it must have two columns"),
+    ([["a", 1], [2, 3]], [1, 2], "X is not a table of numbers"),
+    ([[1, 2], [3, math.nan]], [1, 2], r"X holds a number that is not finite; leave out such rows\."),
+    ([[1, 2], [3, 4]], [1], r"y has the shape \(1,\); X has 2 rows, so give 2 rates\."),
+    ([[1, 2], [3, 4]], [1, None], r"y holds a rate that is not finite; leave out runs without a result\."),
+    ([[1, 2], [3, 4]], [1, "much"], "y is not a list of numbers"),
+    ([[1, 2]], [1], r"1 run\(s\) cannot make a model; measure at least two budgets\."),
 )
-def test_what_is_no_table_of_runs_is_refused(x, y, message):
-    with raises(message):
-        CapacityModel().fit(x, y)
 
 
 def test_unknown_forms_and_undefined_rows_are_refused():
     with raises("The form of a capacity model is 'cubic'; use one of linear, sqrt, log, log1p, or ScalingModel()."):
         CapacityModel("cubic").fit(BUDGETS, proportional(BUDGETS))
-    with raises("The form of a capacity model is 'cubic'; use one of linear, sqrt, log, log1p, scaling."):
+    with raises("The form of a capacity model is 'cubic'; use one of 'linear', 'sqrt', 'log', 'log1p', 'scaling'."):
         model_of_form("cubic")
-    with raises("The form of a capacity model is 'cubic'; use one of linear, sqrt, log, log1p, scaling."):
+    with raises("The form of a capacity model is 'cubic'; use one of 'linear', 'sqrt', 'log', 'log1p', 'scaling'."):
         select_model(BUDGETS, proportional(BUDGETS), ["cubic"], "halves")
     with raises("The form is 'scaling'; least squares knows linear, sqrt, log, log1p. Use one of these."):
         leave_one_out_error(BUDGETS, proportional(BUDGETS), "scaling")
@@ -169,22 +165,18 @@ def test_no_number_of_slots_is_refused_but_not_where_few_carry_the_rate_and_more
     assert falling.slots_for(850, memory_mb=512, min_slots=4) == 4
 
 
-@pytest.mark.parametrize(
-    ("request_", "message"),
-    [
-        ({"rate": 0.0}, "The rate is 0.0; it must be a finite number above 0."),
-        ({"rate": math.inf}, "The rate is inf; it must be a finite number above 0."),
-        ({"memory_mb": -1}, "The memory_mb is -1; it must be a finite number above 0."),
-        ({"margin": 0}, "The margin is 0; it must be a finite number above 0."),
-        ({"min_slots": 0}, "min_slots is 0; it must be a whole number of at least 1."),
-        ({"min_slots": 2.5}, "min_slots is 2.5; it must be a whole number of at least 1."),
-        ({"risk": 5}, "The risk is 5; it must be between 0 and 1, such as 0.05."),
-    ],
+test_impossible_requests_are_refused = refusals(
+    lambda request: (
+        CapacityModel().fit(BUDGETS, proportional(BUDGETS)).slots_for(**{"rate": 1e6, "memory_mb": 512} | request)
+    ),
+    ({"rate": 0.0}, r"The rate is 0\.0; it must be a finite number above 0\."),
+    ({"rate": math.inf}, r"The rate is inf; it must be a finite number above 0\."),
+    ({"memory_mb": -1}, r"The memory_mb is -1; it must be a finite number above 0\."),
+    ({"margin": 0}, r"The margin is 0; it must be a finite number above 0\."),
+    ({"min_slots": 0}, r"min_slots is 0; it must be a whole number of at least 1\."),
+    ({"min_slots": 2.5}, r"min_slots is 2\.5; it must be a whole number of at least 1\."),
+    ({"risk": 5}, r"The risk is 5; it must be between 0 and 1, such as 0\.05\."),
 )
-def test_impossible_requests_are_refused(request_, message):
-    model = CapacityModel().fit(BUDGETS, proportional(BUDGETS))
-    with raises(message):
-        model.slots_for(**{"rate": 1e6, "memory_mb": 512, **request_})
 
 
 def test_leave_one_out_error_of_a_row_that_alone_determines_a_coefficient_is_infinite():
@@ -214,7 +206,7 @@ def test_selection_takes_the_first_of_a_tie_nothing_but_the_law_for_robust_and_r
     y = rates_of("sqrt", 10, 3e4, -1e4)
     assert select_model(BUDGETS, y, rule="robust").form == "scaling"
     assert select_model(BUDGETS, proportional(BUDGETS), ["log", "scaling"]).form == "scaling"
-    with raises("The rule is 'best'; use one of halves, leave-one-out, robust."):
+    with raises("The rule is 'best'; use one of 'halves', 'leave-one-out', 'robust'."):
         select_model(BUDGETS, proportional(BUDGETS), rule="best")
     with raises("No form competes; give at least one, such as 'linear'."):
         select_model(BUDGETS, proportional(BUDGETS), [])

@@ -15,7 +15,7 @@ def test_the_law_finds_overhead_growth_and_memory_and_notices_what_levels_off():
     runs = np.array([(m, n) for m in (512.0, 4096.0) for n in (3.0, 4.0, 6.0, 8.0, 12.0, 24.0)])
     y = proportional(runs, overhead=2.0) * rng.lognormal(0, 0.02, len(runs))
     model = ScalingModel(growth="tasks").fit(runs, y)
-    assert model.law_.weight @ model.law_.overhead == pytest.approx(2.0, abs=0.4)
+    assert model.law_.grid.weight @ model.law_.grid.overhead == pytest.approx(2.0, abs=0.4)
     assert model.law_.expected_exponents == pytest.approx([0.0, 1.0], abs=0.03)
     assert model.predict([[1024, 96]]) == pytest.approx(94 * 50_000, rel=0.05)
     y = proportional(BUDGETS, overhead=0.0) * (BUDGETS[:, 0] / 512) ** 0.1

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refusals
 
 from workbench.capacity.planning import InstanceType, cheapest, pack, read_instances
 from workbench.capacity.planning.workers import _cuts
@@ -108,13 +109,16 @@ def test_executors_that_share_no_worker_bound_their_number():
     assert (few.count(0), few.least) == (2, 2)
 
 
-def test_what_cannot_be_packed_is_refused_with_the_next_step():
-    with pytest.raises(WorkbenchError, match=r"None of the 1 instance types holds a driver and a slot of each plan"):
-        pack([plan_of(1, cpus=8.0)], [instance(4.0, 8192)])
-    with pytest.raises(WorkbenchError, match=r"no price list.*\(prices\)"):
-        pack([plan_of(1)], [])
-    with pytest.raises(WorkbenchError, match=r"no plan to put on a cluster"):
-        pack([], [instance(4.0, 8192)])
+test_what_cannot_be_packed_is_refused_with_the_next_step = refusals(
+    pack,
+    (
+        [plan_of(1, cpus=8.0)],
+        [instance(4.0, 8192)],
+        "None of the 1 instance types holds a driver and a slot of each plan",
+    ),
+    ([plan_of(1)], [], r"no price list.*\(prices\)"),
+    ([], [instance(4.0, 8192)], "no plan to put on a cluster"),
+)
 
 
 def test_each_type_holds_the_plans_for_its_own_cores():

@@ -12,9 +12,10 @@ from example_measurement import example_measurement
 from staged_runs import laid_out, seeing, staged_exploration, with_source
 
 from workbench.answers.planned import cards
-from workbench.capacity import bids2, plan
+from workbench.capacity import bids2, bids2_micro_batch, plan
 from workbench.capacity.explore import conclude
 from workbench.capacity.model import fit_micro_batch
+from workbench.capacity.partitions import at_rate
 from workbench.capacity.planning import batch_of, follow, in_turns
 from workbench.capacity.planning.checks import (
     check_allocation,
@@ -23,7 +24,7 @@ from workbench.capacity.planning.checks import (
     check_source,
     check_source_partitions,
 )
-from workbench.capacity.planning.stages import least_slots, source_share, stages_of, unstaged_s
+from workbench.capacity.planning.stages import least_slots, source_share
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.metrics import ExecutorPace
@@ -55,9 +56,8 @@ def exploration(planned):
 
 def test_without_a_lowest_load_the_layout_is_that_of_the_planned_slots(exploration):
     made = plan(exploration, 2e5, memory_mb=(2048,))
-    first = exploration.measurements[0]
-    expected = laid_out(stages_of(first), made.budget.slots, 2.0, rate=2e5, batch_fixed_s=unstaged_s(first))
-    assert made.layout == expected
+    slots, batch = made.budget.slots, batch_of(exploration.measurements[:1], None)
+    assert made.layout == at_rate(bids2_micro_batch(batch, slots, 2.0), batch, slots, 2e5)
     assert (made.low_slots, made.low_layout) == (None, None)
 
 
@@ -160,17 +160,18 @@ def test_every_stage_that_scans_has_the_source_s_partitions_and_one_without_cost
     )
     costs = tuple(replace(run.costs[0], operator=one.operator) for one in operators)
     twice = replace(seeing(run, operators=operators), costs=costs)
-    assert [stage.source for stage in stages_of(twice)] == [True, True, False]
-    layout = laid_out(stages_of(twice), 4, 2.0, rate=1e3)
+    batch = batch_of([twice], None)
+    assert [stage.source for stage in batch.stages] == [True, True, False]
+    layout = bids2_micro_batch(batch, 4, 2.0)
     assert set(layout.source_partitions) == {"1 scan filter", "2 scan"}
     assert set(layout.repartitions) == {"3 sort"}
     names = ["1 scan filter", "2 window aggregate", "3 rank <top>"]
     run = renamed(example_measurement(), names, dropped=["1 scan filter"])
-    stages = stages_of(run)
+    stages = batch_of([run], None).stages
     assert [(stage.name, stage.source) for stage in stages] == [(name, name.startswith("1")) for name in names]
     scan = run.estimate.observation.operators[0]
-    assert (stages[0].fixed_s, stages[0].per_record_s) == (0.0, pytest.approx(scan.useful_s / scan.records_in))
-    assert stages_of(renamed(run, names, dropped=names)) == ()
+    assert (stages[0].fixed_s, stages[0].per_row_s) == (0.0, pytest.approx(scan.useful_s / scan.records_in))
+    assert batch_of([renamed(run, names, dropped=names)], None) is None
 
 
 def test_a_batch_is_laid_out_with_what_it_took_besides_its_stages():
@@ -178,15 +179,16 @@ def test_a_batch_is_laid_out_with_what_it_took_besides_its_stages():
     seen, slots = run.estimate.observation, run.budget.slots
     records = seen.consumed_records / len(seen.batches[1:])
     duration = sum(batch.duration_s for batch in seen.batches[1:]) / len(seen.batches[1:])
-    staged = sum(stage.seconds(slots, slots, records) for stage in stages_of(run))
-    assert unstaged_s(run) == pytest.approx(duration - staged)
-    assert unstaged_s(run) > 0.5
+    batch = batch_of([run], None)
+    staged = sum(stage.fixed_s + stage.scale * records / slots * stage.per_row_s for stage in batch.stages)
+    assert batch.driver_s == pytest.approx(duration - staged)
+    assert batch.driver_s > 0.5
     exploration = staged_exploration()
     made = plan(exploration, 1.5e4, memory_mb=[600])
     layout = laid_out(made.layout.stages, made.budget.slots, 2.0, rate=1.5e4)
     assert made.layout.partitions == layout.partitions
     (whole,), (stages_only,) = made.layout.batch_s.values(), layout.batch_s.values()
-    assert whole == pytest.approx(stages_only + unstaged_s(exploration.measurements[0]))
+    assert whole == pytest.approx(stages_only + batch_of(exploration.measurements, None).driver_s)
 
 
 def test_batches_that_come_late_are_a_doubt():
