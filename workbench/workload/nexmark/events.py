@@ -468,7 +468,7 @@ def _batch(numbers: Integers, clock: EventClock, settings: NexmarkSettings) -> p
     place = event_ids % settings.total
     kinds = (place >= settings.people).astype(np.int32) + (place >= settings.people + settings.auctions)
     people, auctions, bids = (_Spread(kinds == kind) for kind in (PERSON, AUCTION, BID))
-    # the events until so many auctions have appeared, 1,666 by default
+    # the events until that many auctions have appeared, 1,666 by default
     ahead = adjusted[auctions.positions] + settings.auctions_in_flight * settings.total // settings.auctions
     lifetimes = clock.times_us(ahead) // 1000 - on_time[auctions.positions] // 1000
     rows = [_Rows(event_ids[spread.positions], settings) for spread in (people, auctions, bids)]
