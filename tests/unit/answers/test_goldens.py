@@ -17,7 +17,7 @@ from workbench.answers import page
 from workbench.answers import placed as of_a_placement
 from workbench.answers import planned as of_a_plan
 from workbench.answers import replayed as of_a_replay
-from workbench.cli import main, measuring, planning
+from workbench.cli import look, main, measuring
 from workbench.cli.console import NOT_SUSTAINED
 from workbench.placement import read_placement_input
 from workbench.scaling.elastic import ElasticCluster
@@ -219,7 +219,7 @@ def test_a_simulated_plan(tmp_path, capsys, monkeypatch, snapshot):
 
 @pytest.mark.parametrize("columns", [80, 120])
 def test_a_plan_from_a_recorded_journal(columns, capsys, monkeypatch, snapshot):
-    monkeypatch.setattr(faces, "main", lambda _: planning._show(of_spark()))
+    monkeypatch.setattr(faces, "main", lambda _: look.show(of_a_plan.answer(of_spark())))
     assert faces.terminal([], capsys, monkeypatch, columns) == snapshot
 
 
