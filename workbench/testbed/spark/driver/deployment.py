@@ -285,9 +285,7 @@ class Driver:
             compiling=(self._cores.all_compilers_s() - compiled_s) / (now_s() - begin),
             writes=write_cost(logs, live.since_empty, self._sink),
             inputs=input_rows(spec.inputs, logs, chosen[-1].release.queue if chosen else 0.0),
-            lacking_s=lacking_s(live.since_empty, len(logs), self._stays, rate)
-            if self._stays and math.isfinite(rate)
-            else 0.0,
+            lacking_s=lacking_s(live.since_empty, len(logs), self._stays) if self._stays else 0.0,
         )
         self._fastest = max(self._fastest, observation.consumed_rate)
         self._look_where_missed(rate, observation.consumed_rate)

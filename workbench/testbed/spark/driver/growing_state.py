@@ -27,6 +27,8 @@ _COUNTED = "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows"
 _ADDING = "Join", "dedupe"  # operators whose every update is a row more
 _PARTS = 8  # batches in which all rows of a state change, once it is known roughly how long they stay
 _OLDER = 20.0  # times the age of a state, up to which it is continued
+_CHANGES = "numRowsUpdated", "numRowsRemoved"
+_FULL = 0.9  # of the rows that enter: more leave only a full state, or one that a higher rate filled
 _ERRORS = 2.0  # standard errors that a row's cost must exceed
 
 
@@ -80,29 +82,28 @@ def mean_stays(done: Sequence[CompletedBatch]) -> dict[int, float]:
     return found
 
 
-def lacking_s(done: Sequence[CompletedBatch], window: int, stays: Mapping[int, float], rate: float) -> float:
-    """Return the seconds that the last `window` batches would take longer with all rows that their state will hold.
+def lacking_s(done: Sequence[CompletedBatch], window: int, stays: Mapping[int, float]) -> float:
+    """Return the seconds that the last `window` batches would take longer with all rows of a full state.
 
-    `done` are all batches since the state was empty; `stays` is by operator. At `rate`, in records/s, the rows of a
-    join and of a deduplication grow as in these batches until the first of them have stayed for their time. Other
-    operators also update rows that they have, so they are left out: how many groups are still to come is unknown. 0
-    where the batches do not show that a row in the state costs anything, or the state is far younger than it will be.
+    `done` are all batches since the state was empty; `stays` is by operator. By Little's law, a join and a
+    deduplication will hold the rows that enter in a second, as in these batches, times the seconds that they stay.
+    Other operators also update rows that they have, so they are left out: how many groups are still to come is
+    unknown. 0 where the batches do not show that a row in the state costs anything, where as many rows leave as
+    enter, or where the state is far younger than it will be.
     """
     seen = [one for one in done[1:] if one.batch.records > 1 and len(_states(one)) > max(stays, default=-1)]
     last, age_s = seen[-window:], _passed_s(done) if done else 0.0
-    if min(window, len(last)) < 2 or not stays or not age_s or not rate:
+    if min(window, len(last)) < 2 or not stays or not age_s:
         return 0.0
     held = {place: rows for place in stays if (rows := _held(done, place))}
-    young = [place for place in held if stays[place] > age_s]
-    if not young or max(stays[place] for place in young) > _OLDER * age_s:
+    if not held or max(stays[place] for place in held) > _OLDER * age_s:
         return 0.0
-    denser = sum(one.release.records for one in done) / age_s / rate  # than at this rate, since the state was empty
-    span_s = _passed_s(last[1:])
+    span_s = _passed_s(last)
     lacking = 0.0
-    for place in young:
-        now = [held[place][one.batch_id] for one in last]
-        grows = max(0.0, (now[-1] - now[0]) / span_s)  # rows per second of event time
-        lacking += now[-1] / denser + grows * (stays[place] - age_s) - sum(now) / len(now)
+    for place, rows in held.items():
+        entered, left = (sum(_states(one)[place].get(key) or 0 for one in last) for key in _CHANGES)
+        if left < _FULL * entered:
+            lacking += entered / span_s * stays[place] - sum(rows[one.batch_id] for one in last) / len(last)
     in_all = [sum(rows[one.batch_id] for rows in held.values()) for one in seen]
     return _row_s([one.batch.records for one in seen], in_all, [one.batch.duration_s for one in seen]) * max(0, lacking)
 
