@@ -119,7 +119,7 @@ def _state(measurement: Measurement) -> Iterator[Check]:
         of_young = "is that of a young state and may be too high"
         if lacking_s:
             of_young = (
-                f"counts {lacking_s:.2f} s a batch for the state that is still to come, by what its rows cost now"
+                f"counts {lacking_s:.2f} s a batch for the state that is still to come, and may still be too high"
             )
         yield _check(
             "Was the state at its working size?",

@@ -125,7 +125,7 @@ def check_filled(runs: Iterable[Measurement]) -> ModelFinding | None:
     lacking = [run.estimate.observation.lacking_s for run in young if run.estimate.observation is not None]
     counted = (
         f"the rates count what the state will add once it is full, up to {max(lacking):.2f} s of a batch, as the rows "
-        "in it cost until now."
+        "in it cost until now, and may still be too high."
         if lacking and all(lacking)
         else "the rates may be too high."
     )
