@@ -32,7 +32,7 @@ _SMALL = 4  # budgets up to which the grid is the space: all are measured, and o
 START_S = (30.0, 90.0)
 PROBES = (4, 12)
 # Of a warm deployment: seconds until the first turn, and from one turn to the next.
-WARM_S = (60.0, 210.0)
+WARM_S = (60.0, 270.0)
 TURN_S = 5.0
 SINK_S = (15.0, 100.0)  # of a deployment, to compare its sink with none
 SIMULATED_RUN_S = 1.0

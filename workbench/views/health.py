@@ -125,7 +125,7 @@ def _state(measurement: Measurement) -> Iterator[Check]:
             "Was the state at its working size?",
             estimate.filled,
             "There is no state, or as many rows left it as entered.",
-            "No row left the state before the probes, so it still grew.",
+            "More rows entered the state before the probes than left it, so it still grew.",
             f"The rate {of_young}. Measure in a deployment of its own (in a study "
             "deployment: separate), whose state is not emptied between probes, so that it has minutes to fill.",
         )

@@ -132,7 +132,7 @@ def check_filled(runs: Iterable[Measurement]) -> ModelFinding | None:
     return ModelFinding(
         "young state",
         len(young),
-        f"No row left the state while {len(young)} run{'s were' if len(young) > 1 else ' was'} read, so it still "
+        f"The state was not full while {len(young)} run{'s were' if len(young) > 1 else ' was'} read, and still "
         f"grew: {counted}",
         "Measure in deployments of their own (deployment: separate): their state is not emptied between probes, so "
         "it has minutes to fill.",

@@ -244,7 +244,7 @@ def test_a_young_state_is_said_where_it_is_not_known_to_grow_without_bound():
     probes = tuple(replace(probe, filled=False) for probe in run.estimate.probes)
     young = replace(run, estimate=replace(run.estimate, probes=probes))
     found = check_filled([run, young])
-    assert found.finding.startswith("No row left the state while 1 run was read, so it still grew")
+    assert found.finding.startswith("The state was not full while 1 run was read, and still grew")
     assert "may be too high" in found.finding
     longer = replace(young.estimate, observation=replace(run.estimate.observation, lacking_s=0.75))
     counted = check_filled([run, replace(run, estimate=longer)])

@@ -10,6 +10,7 @@ import pickle
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -44,7 +45,7 @@ from workbench.testbed.spark.driver.cores import (
     lost_executor,
 )
 from workbench.testbed.spark.driver.feed import TopicRows, check_broker
-from workbench.testbed.spark.driver.growing_state import lacking_s, stays
+from workbench.testbed.spark.driver.growing_state import hurry, lacking_s, stays
 from workbench.testbed.spark.driver.live import LEAST_BATCH_ROWS, POLL_S, CompletedBatch, Meter, first_rows, now_s
 from workbench.testbed.spark.driver.process import LEFT
 from workbench.testbed.spark.driver.queries import Queries, warm_code
@@ -197,19 +198,26 @@ class Driver:
     def fill(self, seconds: tuple[float, float]) -> bool:
         """Let the state reach its working size; return whether it has."""
         self._say("filling the query's state")
-        live = self._live
-        if self._queries.fill(live, *seconds):
+        live, rate = self._live, self._live.commanded_rate
+        if not self._stays and self._queries.fill(live, *seconds):
             return True
         if self._stays is None and self._spark is not None and not live.feed.restarts:
-            rate = live.commanded_rate
             self._say("finding out how long rows stay in the state")
             self._queries.drain(live)
             self._stays = {}
             with self._cores.unlimited():
                 self._stays = stays(self._queries, self._spec, self._spark)
             self.rate(rate)
-            self._queries.settle(_SETTLED * self._spec.budget.interval_s)
-        return False
+        if not self._stays:
+            return False
+        self._say("filling the query's state on all cores")
+        filled, live.hurried = False, True
+        with suppress(WorkbenchError), self._cores.unlimited():  # batches that take too long; what failed says so again
+            filled = hurry(self._queries, live, rate, self._stays, seconds[1])
+        live.hurried = False
+        self.rate(rate)
+        self._queries.settle(_SETTLED * self._spec.budget.interval_s)
+        return filled
 
     def await_quiet(self, most_s: float) -> None:
         """Wait for other load on the machine to end, about `most_s` seconds at most; on a cluster, it is not seen."""
@@ -283,7 +291,9 @@ class Driver:
             executors=executor_paces(logs),
             source_partitions=live.feed.partitions,
             compiling=(self._cores.all_compilers_s() - compiled_s) / (now_s() - begin),
-            writes=write_cost(logs, live.since_empty, self._sink),
+            writes=write_cost(
+                logs, [one for one in live.since_empty if one.quota == (spec.quota is not None)], self._sink
+            ),
             inputs=input_rows(spec.inputs, logs, chosen[-1].release.queue if chosen else 0.0),
             lacking_s=lacking_s(live.since_empty, len(logs), self._stays) if self._stays else 0.0,
         )

@@ -1,38 +1,96 @@
-"""How long rows stay in the state, and what a state that still grows will add to a batch.
+"""Whether a state has its working size, how it is filled sooner, and what it adds to a batch while it still grows.
 
 The state of a join over ten minutes is not full after the seconds that a reading waits, and a batch takes longer with
 each row in it: a join looks through its state for what has expired, and a store in memory copies its map. So a query of
 its own lets event time leap, with few rows, until rows leave every stateful operator: this shows how long they stay.
-What a row in the state costs is in the batches of the measurement, during which the state grows. Ours, in no paper.
+Then the query that is measured takes rows as densely as at its rate, but as fast as all cores let it, until as many
+leave as enter. If that would take too long, the rows that still lack are added to its batches, at what a row costs in
+batches with fewer and more of them. Ours, in no paper.
 """
 
+import math
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from workbench.errors import WorkbenchError
-from workbench.testbed.spark.driver.live import CompletedBatch, LiveQuery, now_s
-from workbench.testbed.spark.driver.queries import Queries
+from workbench.testbed.spark.driver.live import CompletedBatch, LiveQuery, fitting_rows, now_s
 from workbench.testbed.spark.driver.session import DeploymentSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from workbench.testbed.spark.driver.queries import Queries
+
 _ROWS = 1_000  # of a batch
 _FIRST_LEAP_S, _LAST_LEAP_S = 10.0, 14 * 86_400.0  # of event time in a batch; each leap is twice the one before
 _PATIENCE_S = 60.0
+_MOST_LEFT = 0.75  # of the rows of a batch, which leave while the next is taken: its leap is longer than they stay
+_HURRY_S = 60.0
+_STEPS = 4  # batches, at least, in the seconds that rows stay: rows leave a batch late
+_LONGEST_STAY = 2.0  # times the mean one: rows of a window stay between no time and twice as long
 _COUNTED = "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows"
 _ADDING = "Join", "dedupe"  # operators whose every update is a row more
-_PARTS = 8  # batches in which all rows of a state change, once it is known roughly how long they stay
+_PARTS = 16  # batches in which all rows of a state change, once it is known roughly how long they stay
 _OLDER = 20.0  # times the age of a state, up to which it is continued
 _CHANGES = "numRowsUpdated", "numRowsRemoved"
 _FULL = 0.9  # of the rows that enter: more leave only a full state, or one that a higher rate filled
+_FULL_AFTER = 1.5  # factor: rows of sliding windows leave in parts, within half as much time again
+_LEAST = 3  # batches that show whether as many rows leave as enter
 _ERRORS = 2.0  # standard errors that a row's cost must exceed
 
 
-def stays(queries: Queries, spec: DeploymentSpec, spark: "SparkSession") -> dict[int, float]:
+def full(done: Sequence[CompletedBatch], now_s: float) -> bool:
+    """Whether a state has its working size: as much leaves as enters, so that a reading compares with later ones.
+
+    Half as much time again must have passed as every state with rows took until the first of them left it, and the
+    sides of a join may stay for other times: as many rows leave it as enter. A window's rows stay until the watermark
+    has passed its end. Until then the state grows and the query is faster than it will be; what entered at the higher
+    rate then leaves at once, and makes it slower, and so on: a swing that takes a minute to calm down. So a state is
+    filled at a rate near the one that lasts. Measured on q5 with windows of 10 s, filled at the maximum rate: 287,000
+    records/s after 20 s, 188,000 after 30 s, 234,000 from 35 s on.
+    """
+    if not any(one.batch.records > 1 for one in done):  # the first batch may have one row, to start the clock
+        return False
+    begun = done[0].release.at_s
+    keeps_state, updated = False, set[int]()
+    left_s: dict[int, float] = {}
+    for one in done:
+        for place, state in enumerate(_states(one)):
+            keeps_state = True
+            if state.get("numRowsUpdated"):
+                updated.add(place)
+            if state.get("numRowsRemoved"):
+                left_s.setdefault(place, one.release.at_s + one.duration_s - begun)
+    if keeps_state and not updated:
+        return False
+    passed = all(now_s >= begun + _FULL_AFTER * took for took in left_s.values())
+    return updated <= set(left_s) and passed and _balanced(done)
+
+
+def hurry(queries: "Queries", live: LiveQuery, rate: float, stays: Mapping[int, float], most_s: float) -> bool:
+    """Fill the state of `live` with rows as dense as at `rate`, as fast as the cores let it; return whether it is full.
+
+    `stays` says for how many seconds rows stay in an operator. Batches grow until they take an interval.
+    """
+    begun, end = len(live.done), now_s() + max(_HURRY_S, most_s)
+    most = max(1.0, rate * max(stays.values()) / _STEPS)
+    rows = rate * live.interval_s
+    while now_s() < end:
+        live.fixed_batches(math.ceil(min(rows, most)), rate)
+        states = _states(queries.batches(live, 1)[-1])
+        done = live.done[begun:]
+        # What an operator holds that also updates rows is not always counted.
+        longest_s = max((stays.get(place, 0.0) for place, state in enumerate(states) if not _adds(state)), default=0.0)
+        if len(done) >= _LEAST and _passed_s(done) > _LONGEST_STAY * longest_s and _balanced(done):
+            return True
+        rows = fitting_rows([(one.batch.records, one.batch.duration_s) for one in done], live.interval_s)
+    return False
+
+
+def stays(queries: "Queries", spec: DeploymentSpec, spark: "SparkSession") -> dict[int, float]:
     """Return for how many seconds of event time rows stay in each stateful operator, by its place in the progress.
 
     Empty if rows leave no operator, or not all that receive any, within the seconds that this may take.
@@ -49,7 +107,7 @@ def stays(queries: Queries, spec: DeploymentSpec, spark: "SparkSession") -> dict
         queries.retire(live)
 
 
-def _stays(queries: Queries, live: LiveQuery) -> dict[int, float]:
+def _stays(queries: "Queries", live: LiveQuery) -> dict[int, float]:
     end, leap_s = now_s() + _PATIENCE_S, _FIRST_LEAP_S
     while not _left(live.done):
         if leap_s > _LAST_LEAP_S or now_s() > end:
@@ -57,12 +115,12 @@ def _stays(queries: Queries, live: LiveQuery) -> dict[int, float]:
         live.fixed_batches(_ROWS, _ROWS / leap_s)
         queries.batches(live, 1)
         leap_s *= 2
-    part_s, before = _passed_s(live.done) / _PARTS, len(live.done)
+    part_s, before = leap_s / 2 / _PARTS, len(live.done)
     live.fixed_batches(_ROWS, _ROWS / part_s)
-    while len(live.done) < before + 3 * _PARTS and now_s() < end:
+    while len(live.done) < before + 2 * _PARTS and now_s() < end:
         queries.tick()
     seen = [one for one in live.done[before:] if one.release.epoch == live.epoch][_PARTS:]
-    return mean_stays(seen) if len(seen) >= _PARTS else {}
+    return mean_stays(seen) if len(seen) >= _PARTS / 2 else {}
 
 
 def mean_stays(done: Sequence[CompletedBatch]) -> dict[int, float]:
@@ -92,6 +150,7 @@ def lacking_s(done: Sequence[CompletedBatch], window: int, stays: Mapping[int, f
     enter, or where the state is far younger than it will be.
     """
     seen = [one for one in done[1:] if one.batch.records > 1 and len(_states(one)) > max(stays, default=-1)]
+    seen = [one for one in seen if one.quota == done[-1].quota]  # those of a hurry have all cores
     last, age_s = seen[-window:], _passed_s(done) if done else 0.0
     if min(window, len(last)) < 2 or not stays or not age_s:
         return 0.0
@@ -123,10 +182,11 @@ def _row_s(records: Sequence[int], held: Sequence[float], took_s: Sequence[float
 def _held(done: Sequence[CompletedBatch], place: int) -> dict[int, float] | None:
     """Return the rows in the state of an operator after each batch, by its number; None if it also updates rows."""
     states = {one.batch_id: _states(one)[place] for one in done if len(_states(one)) > place}
-    if not all(any(name in str(state.get("operatorName")) for name in _ADDING) for state in states.values()):
+    if not all(map(_adds, states.values())):
         return None
-    if any(state["numRowsTotal"] for state in states.values()):
-        return {number: float(state["numRowsTotal"]) for number, state in states.items()}
+    totals = {number: float(state.get("numRowsTotal") or 0) for number, state in states.items()}
+    if any(totals.values()):
+        return totals
     changes = [(state.get("numRowsUpdated") or 0) - (state.get("numRowsRemoved") or 0) for state in states.values()]
     return dict(zip(states, map(float, accumulate(changes)), strict=True))
 
@@ -141,10 +201,29 @@ def _passed_s(done: Sequence[CompletedBatch]) -> float:
 
 
 def _left(done: Sequence[CompletedBatch]) -> bool:
-    """Return whether rows left every stateful operator that received any."""
+    """Return whether rows left every stateful operator that received any: most of a batch, where that is known."""
     received, left = set(), set()
-    for one in done:
-        for place, state in enumerate(_states(one)):
-            received |= {place} if state.get("numRowsUpdated") else set()
-            left |= {place} if state.get("numRowsRemoved") else set()
+    for before, one in pairwise(done):
+        for place, (earlier, state) in enumerate(zip(_states(before), _states(one), strict=False)):
+            entered, gone = earlier.get("numRowsUpdated") or 0, state.get("numRowsRemoved") or 0
+            received |= {place} if entered else set()
+            left |= {place} if gone > (_MOST_LEFT * entered if _adds(state) else 0) else set()
     return bool(received) and received <= left
+
+
+def _balanced(done: Sequence[CompletedBatch]) -> bool:
+    """Return whether in the last third of `done` as many rows leave each join and deduplication as enter it."""
+    begun = len(done) - max(_LEAST, len(done) // 3)
+    for place, _ in enumerate(_states(done[-1])):
+        if (rows := _held(done, place)) is not None:
+            held = list(rows.values())
+            entered, left = (sum(_states(one)[place].get(key) or 0 for one in done[begun:]) for key in _CHANGES)
+            # Rows of a window leave together.
+            if left < _FULL * entered and not max(held[:begun], default=0.0) >= _FULL * max(held[begun:]):
+                return False
+    return True
+
+
+def _adds(state: dict) -> bool:  # type: ignore[type-arg]
+    """Return whether every update of the operator is a row more."""
+    return any(name in str(state.get("operatorName")) for name in _ADDING)

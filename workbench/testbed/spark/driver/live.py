@@ -159,6 +159,7 @@ class LiveQuery:
     commanded_rate: float = 0.0
     epoch: int = 0  # number of the current command
     rows_fitting: int = FIRST_BATCH_ROWS  # rows expected to fit an interval
+    hurried: bool = False  # whether the quota is lifted meanwhile
     _most_rows: int = 0
     _offered: Command | None = None
     _begin: Callable[[], Any] = field(default=lambda: None)
@@ -314,7 +315,7 @@ class LiveQuery:
         release = self.feed.release(log)
         if release is None:
             return
-        found, limited = (log.batch_id, log.progress, log.stages), self.spec.quota is not None
+        found, limited = (log.batch_id, log.progress, log.stages), self.spec.quota is not None and not self.hurried
         self.done.append(CompletedBatch(*found, executor_s, python_s, limited, release=release))
         if math.isinf(self.commanded_rate) and release.epoch == self.epoch:
             known = self.done[1:] or self.done  # a query's first batch includes its start

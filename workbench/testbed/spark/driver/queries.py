@@ -1,13 +1,14 @@
 """The streaming queries of one deployment: started, warmed up, waited for and ended."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from statistics import median
 from typing import TYPE_CHECKING
 
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.driver.feed import ReplayFeed, TopicFeed, TopicRows
+from workbench.testbed.spark.driver.growing_state import full
 from workbench.testbed.spark.driver.live import FIRST_BATCH_ROWS, CompletedBatch, LiveQuery, Meter, fitting_rows, now_s
 from workbench.testbed.spark.driver.session import DeploymentSpec
 from workbench.testbed.spark.log.event_log import EventLog
@@ -20,7 +21,6 @@ _PATIENCE_S = 240.0
 _DRAIN_S = 30.0
 _QUIET_S = 1.0
 _FITS, _FIT_BATCHES, _FITTED = 6, 2, 0.15
-_FULL_AFTER = 1.5  # factor: rows of sliding windows leave in parts, within half as much time again
 
 
 class Queries:
@@ -125,32 +125,6 @@ class Queries:
         """Stop all queries at once."""
         for query in self._running:
             query.pause()
-
-
-def full(done: Sequence[CompletedBatch], now_s: float) -> bool:
-    """Whether a state has its working size: as much leaves as enters, so that a reading compares with later ones.
-
-    Half as much time again must have passed as every state with rows took until the first of them left it. A window's
-    rows stay until the watermark has passed its end. Until then the state grows and the query is faster than it will
-    be; what entered at the higher rate then leaves at once, and makes it slower, and so on: a swing that takes a minute
-    to calm down. So a state is filled at a rate near the one that lasts. Measured on q5 with windows of 10 s, filled at
-    the maximum rate: 287,000 records/s after 20 s, 188,000 after 30 s, 234,000 from 35 s on.
-    """
-    if not any(one.batch.records > 1 for one in done):  # the first batch may have one row, to start the clock
-        return False
-    begun = done[0].release.at_s
-    keeps_state, updated = False, set[int]()
-    left_s: dict[int, float] = {}
-    for one in done:
-        for place, state in enumerate(one.progress.get("stateOperators") or ()):
-            keeps_state = True
-            if state.get("numRowsUpdated"):
-                updated.add(place)
-            if state.get("numRowsRemoved"):
-                left_s.setdefault(place, one.release.at_s + one.duration_s - begun)
-    if keeps_state and not updated:
-        return False
-    return updated <= set(left_s) and all(now_s >= begun + _FULL_AFTER * took for took in left_s.values())
 
 
 # Just-in-time compilation takes minutes: a query that looked steady after 40 s was a quarter faster 40 s later.

@@ -7,7 +7,8 @@ import pytest
 
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.driver import growing_state
-from workbench.testbed.spark.driver.growing_state import lacking_s, stays
+from workbench.testbed.spark.driver.growing_state import full, hurry, lacking_s, stays
+from workbench.testbed.spark.driver.live import CompletedBatch
 
 STAYS = 660.0, 75.0  # seconds of event time: a join over ten minutes, after a deduplication
 DRIVER_S, ROW_S, HELD_S = 0.5, 1e-5, 3e-6  # of a batch, of a row that enters, of a row in the state
@@ -26,7 +27,7 @@ class Query:
         self.now = self.event_s = self.watermark_s = 0.0
         self.rows = self.leap_s = 0.0
         self.epoch, self.fails, self.retired = 0, False, False
-        self.sides = False
+        self.sides, self.interval_s, self.quota = False, 2.0, True
         self.noise = random.Random(7).gauss
 
     def start(self, *_):
@@ -62,12 +63,12 @@ class Query:
             states = [{"operatorName": self.name} | {key: sum(state[key] for state in states) for key in numbers}]
         self.watermark_s = self.event_s
         took_s = DRIVER_S + ROW_S * rows + self.held_s * sum(count for held in self.held for _, count in held)
-        took_s *= self.noise(1.0, self.scatter)
-        self.now += took_s
+        took_s *= self.noise(1.0, self.scatter) * (1.0 if self.quota else 0.4)
+        self.now += max(took_s, self.interval_s if not self.quota else 0.0)
         release = SimpleNamespace(first_us=first_s * 1e6, last_us=self.event_s * 1e6, records=rows, epoch=self.epoch)
         batch = SimpleNamespace(records=rows, duration_s=took_s)
         self.done.append(SimpleNamespace(batch=batch, release=release, progress={"stateOperators": states}))
-        self.done[-1].batch_id = len(self.done)
+        self.done[-1].batch_id, self.done[-1].quota = len(self.done), self.quota
         return self.done[-1]
 
 
@@ -159,3 +160,94 @@ def test_nothing_is_lacking_where_it_is_not_known_how_long_rows_stay():
     for _ in range(10):
         groups.batch(2_000.0, 2.0)
     assert lacking_s(groups.done, 6, {0: 660.0}) == 0.0
+
+
+def batch(at_s, *states, records=100, name="stateStoreSave"):
+    """A batch of 2 s, with (rows updated, rows removed) of each state."""
+    listed = [
+        {"operatorName": name, "numRowsUpdated": updated, "numRowsRemoved": removed} for updated, removed in states
+    ]
+    progress = {"durationMs": {"triggerExecution": 2000}, "stateOperators": listed}
+    release = SimpleNamespace(at_s=at_s, records=records, due=0.0, queue=0.0)
+    return CompletedBatch(int(at_s), progress, (), release=release)
+
+
+@pytest.mark.parametrize(
+    ("batches", "now_s", "expected"),
+    [
+        ([], 100, False),  # nothing is known yet
+        ([batch(0), batch(2)], 4, True),  # no state
+        ([batch(0, (0, 0)), batch(2, (0, 0))], 100, False),  # no row has reached it
+        ([batch(0, (5, 0)), batch(2, (5, 0))], 100, False),  # nothing left it
+        ([batch(0, (0, 0), records=1)], 4, False),  # the batch that starts the clock
+        ([batch(0, (5, 0)), batch(14, (5, 3))], 23, False),  # the first left after 16 s
+        ([batch(0, (5, 0)), batch(14, (5, 3)), batch(16, (5, 0))], 32, True),
+        ([batch(0, (5, 0), (0, 0)), batch(14, (5, 3), (1, 0))], 40, False),  # the second state has rows now
+        ([batch(0, (5, 0), (0, 0)), batch(14, (5, 3), (1, 0)), batch(18, (5, 3), (1, 1))], 29, False),
+        ([batch(0, (5, 0), (0, 0)), batch(14, (5, 3), (1, 0)), batch(18, (5, 3), (1, 1))], 40, True),
+        ([batch(0, (5, 0), (0, 0)), batch(14, (5, 3), (0, 0))], 32, True),  # a state without rows is not a state
+    ],
+)
+def test_full(batches, now_s, expected):
+    assert full(batches, now_s) is expected
+
+
+def test_a_join_is_full_when_both_sides_are():
+    def joined(count, left_after, right_after):
+        return [
+            batch(
+                2.0 * number,
+                (200, 100 * (number > left_after) + 100 * (number > right_after)),
+                name="symmetricHashJoin",
+            )
+            for number in range(count)
+        ]
+
+    assert not full(joined(30, left_after=40, right_after=5), 60.0)
+    assert full(joined(60, left_after=30, right_after=5), 120.0)
+    bursts = [
+        batch(2.0 * number, (200, 1000 * (number > 9 and not number % 5)), name="symmetricHashJoin")
+        for number in range(24)
+    ]
+    assert full(bursts, 48.0)  # the rows of a window leave together
+
+
+def hurried(monkeypatch, query, rate, stays):
+    """Whether the state of `query` is full after a hurry, and the seconds that this takes."""
+    monkeypatch.setattr(growing_state, "now_s", lambda: query.now)
+    begun, query.quota = query.now, False
+    filled = hurry(query, query, rate, stays, 45.0)
+    query.quota = True
+    return filled, query.now - begun
+
+
+@pytest.mark.parametrize("rate", [500.0, 2_000.0])
+def test_a_state_fills_sooner_on_all_cores(monkeypatch, rate):
+    query = Query((660.0, 75.0), counts=False)
+    query.sides = True
+    for _ in range(22):
+        query.batch(rate * 2.0, 2.0)
+    filled, took_s = hurried(monkeypatch, query, rate, {0: 370.0})
+    assert filled
+    assert took_s < 60
+    for _ in range(6):
+        query.batch(rate * 2.0, 2.0)
+    assert sum(count for held in query.held for _, count in held) == pytest.approx(735 * rate, rel=0.1)
+    assert lacking_s(query.done, 6, {0: 370.0}) == 0.0
+
+
+def test_what_a_hurry_cannot_fill_is_added(monkeypatch):
+    rate, stay_s = 4_000.0, 6_600.0
+    query = Query((stay_s,), held_s=2e-8)
+    for _ in range(22):
+        query.batch(rate * 2.0, 2.0)
+    filled, took_s = hurried(monkeypatch, query, rate, {0: stay_s})
+    assert not filled
+    assert took_s == pytest.approx(60.0, abs=15)
+    assert stay_s / 4 < query.event_s < stay_s
+    for _ in range(6):
+        query.batch(rate * 2.0, 2.0)
+    lacking = lacking_s(query.done, 6, {0: stay_s})
+    assert lacking > 0.1
+    full_s = DRIVER_S + ROW_S * rate * 2.0 + query.held_s * rate * stay_s
+    assert query.done[-1].batch.duration_s + lacking == pytest.approx(full_s, rel=0.1)

@@ -12,7 +12,7 @@ import pytest
 from workbench.dataflow import Budget, SlotProfile
 from workbench.testbed.spark.driver import queries as warming
 from workbench.testbed.spark.driver.live import CompletedBatch
-from workbench.testbed.spark.driver.queries import Queries, full, warm_code
+from workbench.testbed.spark.driver.queries import Queries, warm_code
 from workbench.testbed.spark.driver.source_and_sink import NOTHING, SourceAlone, added, growth, outside_s, write_cost
 from workbench.testbed.spark.log.event_log import BatchLog, Stage, Task
 from workbench.workload import Release
@@ -82,34 +82,6 @@ def test_a_warm_up_counts_what_the_quota_adds_and_ends_also_where_no_rate_is_sus
     assert warm(Batches(1e-6), 10_000.0, slots=1, cpus=0.05) > 10_000
 
 
-def batch(at_s, *states, records=100):
-    """A batch of 2 s, with (rows updated, rows removed) of each state."""
-    listed = [{"numRowsUpdated": updated, "numRowsRemoved": removed} for updated, removed in states]
-    progress = {"durationMs": {"triggerExecution": 2000}, "stateOperators": listed}
-    release = SimpleNamespace(at_s=at_s, records=records, due=0.0, queue=0.0)
-    return CompletedBatch(0, progress, (), release=release)
-
-
-@pytest.mark.parametrize(
-    ("batches", "now_s", "expected"),
-    [
-        ([], 100, False),  # nothing is known yet
-        ([batch(0), batch(2)], 4, True),  # no state
-        ([batch(0, (0, 0)), batch(2, (0, 0))], 100, False),  # no row has reached it
-        ([batch(0, (5, 0)), batch(2, (5, 0))], 100, False),  # nothing left it
-        ([batch(0, (0, 0), records=1)], 4, False),  # the batch that starts the clock
-        ([batch(0, (5, 0)), batch(14, (5, 3))], 23, False),  # the first left after 16 s
-        ([batch(0, (5, 0)), batch(14, (5, 3)), batch(16, (5, 0))], 32, True),
-        ([batch(0, (5, 0), (0, 0)), batch(14, (5, 3), (1, 0))], 40, False),  # the second state has rows now
-        ([batch(0, (5, 0), (0, 0)), batch(14, (5, 3), (1, 0)), batch(18, (5, 3), (1, 1))], 29, False),
-        ([batch(0, (5, 0), (0, 0)), batch(14, (5, 3), (1, 0)), batch(18, (5, 3), (1, 1))], 40, True),
-        ([batch(0, (5, 0), (0, 0)), batch(14, (5, 3), (0, 0))], 32, True),  # a state without rows is not a state
-    ],
-)
-def test_full(batches, now_s, expected):
-    assert full(batches, now_s) is expected
-
-
 def test_waiting_ends_with_the_state_or_at_the_most(monkeypatch):
     clock, live = iter(range(1000)), SimpleNamespace(since_empty=[])
     monkeypatch.setattr("workbench.testbed.spark.driver.queries.now_s", lambda: now[0])
@@ -119,7 +91,9 @@ def test_waiting_ends_with_the_state_or_at_the_most(monkeypatch):
         def tick(self):
             now[0] = float(next(clock))
             if now[0] == 20:
-                live.since_empty = [batch(0)]
+                live.since_empty = [
+                    CompletedBatch(0, {"durationMs": {}}, (), release=Release(1, 0.0, 0, 100, 0, 0, 0.0, 0.0))
+                ]
 
     queries = Ticking(None, None, None, lambda: None)
     assert queries.fill(live, 5, 10) is False
