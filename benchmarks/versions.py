@@ -31,8 +31,8 @@ memory_mb: [1024]
 slot_cpus: 0.4
 interval_s: 2
 tolerance: 0.1
-minutes: 6
-warmup_s: 45
+minutes: 1
+warmup_s: 20
 """
 ABSENT = 3  # the exit status where no package index is reached
 SHOWN = 300  # characters of what failed

@@ -18,6 +18,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from statistics import fmean
 
 from workbench.checks import positive, whole
 from workbench.errors import WorkbenchError
@@ -314,7 +315,9 @@ class _Search:
             probes = [self.history[0], *valid] if alike and math.isinf(self.history[0].rate) else valid
             rate = _line_rate((batch for probe in probes for batch in probe.observation.lasting), self.interval_s)
         if rate == 0:
-            rate = min(probe.rate for probe in valid) / _DOUBLE
+            least = min(valid, key=lambda probe: probe.rate)
+            taken_s = fmean(batch.duration_s for batch in least.observation.lasting)
+            rate = least.rate * min(1 / _DOUBLE, self.interval_s / taken_s)  # in proportion at most, as its state is
         return self.grid.below(first_rate(self.history) if rate is None else rate)
 
 

@@ -124,21 +124,27 @@ def overrun_s(probes: Sequence[Probe], interval_s: float) -> float | None:
     """Seconds of a batch at a low rate, if no batch of `probes` met the interval, so that no rate fits it.
 
     A low rate is at most a quarter of the highest; its shortest batch counts, if the machine was not disturbed and the
-    state was its own: after a higher rate, it would pay for what that left. None where no such rate was probed, or a
-    batch met the interval.
+    state was its own: after a higher rate, it would pay for what that left. None where no such rate was probed, a
+    batch met the interval, or the line through the batches of the lowest and the highest such rate falls below the
+    interval: then a lower rate may fit, as where a batch goes through a state that grows with the rate.
     """
     probed = [probe for probe in probes if probe.phase == "probe"]
     low = max((probe.rate for probe in probed), default=0.0) / _LOW
     if any(batch.duration_s <= interval_s for probe in probed for batch in probe.observation.batches):
         return None
-    few = (
-        batch.duration_s
+    quiet = [
+        (probe.rate, min(batch.duration_s for batch in probe.observation.batches))
         for probe in probed
-        if probe.rate <= low and probe.answered("overloaded") and not (probe.judgement and probe.judgement.disturbed)
+        if probe.answered("overloaded") and not (probe.judgement and probe.judgement.disturbed)
         if probe.filled is not None or not any(one.keeps_state for one in probe.observation.operators)
-        for batch in probe.observation.batches
-    )
-    return min(few, default=None)
+        if probe.observation.batches
+    ]
+    few = min((took_s for rate, took_s in quiet if rate <= low), default=None)
+    if few is None:
+        return None
+    (least, least_s), (most, most_s) = min(quiet), max(quiet)
+    without_rows_s = least_s - (most_s - least_s) * least / (most - least) if most > least else few
+    return few if without_rows_s > interval_s else None
 
 
 @dataclass(frozen=True)

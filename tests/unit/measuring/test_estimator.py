@@ -3,6 +3,7 @@
 import math
 import random
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from cold_driver import ColdRun
@@ -57,6 +58,24 @@ def test_an_estimate_ends_where_a_batch_of_few_rows_takes_longer_than_the_interv
     else:
         assert len(result.probes) <= 5  # the warm-up, two that give a line, and two at half and a quarter
         assert overrun_s(result.probes, run.interval_s) == pytest.approx(fixed_s, rel=0.1)
+
+
+@pytest.mark.parametrize(("seconds", "overrun"), [((2.2, 3.8, 4.7), None), ((2.2, 2.3, 2.5), 2.2)])
+def test_a_lower_rate_may_fit_where_batches_go_through_a_state_that_grows_with_the_rate(seconds, overrun):
+    def probe(rate, took_s):
+        observation = SimpleNamespace(batches=[SimpleNamespace(duration_s=took_s)], operators=())
+        judgement = SimpleNamespace(disturbed=False)
+        return SimpleNamespace(
+            phase="probe",
+            rate=rate,
+            observation=observation,
+            judgement=judgement,
+            filled=True,
+            answered="overloaded".__eq__,
+        )
+
+    probes = [probe(rate, took_s) for rate, took_s in zip((850.0, 1_720.0, 3_490.0), seconds, strict=True)]
+    assert overrun_s(probes, 2.0) == overrun
 
 
 class Remembering(ColdRun):

@@ -9,7 +9,8 @@ batches with fewer and more of them. Ours, in no paper.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,6 @@ _PATIENCE_S = 60.0
 _MOST_LEFT = 0.75  # of the rows of a batch, which leave while the next is taken: its leap is longer than they stay
 _HURRY_S = 60.0
 _STEPS = 4  # batches, at least, in the seconds that rows stay: rows leave a batch late
-_LONGEST_STAY = 2.0  # times the mean one: rows of a window stay between no time and twice as long
 _COUNTED = "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows"
 _ADDING = "Join", "dedupe"  # operators whose every update is a row more
 _PARTS = 16  # batches in which all rows of a state change, once it is known roughly how long they stay
@@ -52,9 +52,14 @@ def full(done: Sequence[CompletedBatch], now_s: float) -> bool:
     filled at a rate near the one that lasts. Measured on q5 with windows of 10 s, filled at the maximum rate: 287,000
     records/s after 20 s, 188,000 after 30 s, 234,000 from 35 s on.
     """
+    begun_s = done[0].release.at_s if done else 0.0
+    return _full(done, now_s - begun_s, lambda one: one.release.at_s + one.duration_s - begun_s)
+
+
+def _full(done: Sequence[CompletedBatch], passed_s: float, after_s: Callable[[CompletedBatch], float]) -> bool:
+    """Whether the state is full after `passed_s`, of which a batch ended `after_s`."""
     if not any(one.batch.records > 1 for one in done):  # the first batch may have one row, to start the clock
         return False
-    begun = done[0].release.at_s
     keeps_state, updated = False, set[int]()
     left_s: dict[int, float] = {}
     for one in done:
@@ -63,10 +68,10 @@ def full(done: Sequence[CompletedBatch], now_s: float) -> bool:
             if state.get("numRowsUpdated"):
                 updated.add(place)
             if state.get("numRowsRemoved"):
-                left_s.setdefault(place, one.release.at_s + one.duration_s - begun)
+                left_s.setdefault(place, after_s(one))
     if keeps_state and not updated:
         return False
-    passed = all(now_s >= begun + _FULL_AFTER * took for took in left_s.values())
+    passed = all(passed_s >= _FULL_AFTER * took_s for took_s in left_s.values())
     return updated <= set(left_s) and passed and _balanced(done)
 
 
@@ -80,11 +85,10 @@ def hurry(queries: "Queries", live: LiveQuery, rate: float, stays: Mapping[int, 
     rows = rate * live.interval_s
     while now_s() < end:
         live.fixed_batches(math.ceil(min(rows, most)), rate)
-        states = _states(queries.batches(live, 1)[-1])
-        done = live.done[begun:]
-        # What an operator holds that also updates rows is not always counted.
-        longest_s = max((stays.get(place, 0.0) for place, state in enumerate(states) if not _adds(state)), default=0.0)
-        if len(done) >= _LEAST and _passed_s(done) > _LONGEST_STAY * longest_s and _balanced(done):
+        queries.batches(live, 1)
+        done, so_far = live.done[begun:], live.since_empty
+        passed_s = partial(_event_s, so_far[0].release.first_us)
+        if len(done) >= _LEAST and _full(so_far, passed_s(so_far[-1]), passed_s):
             return True
         rows = fitting_rows([(one.batch.records, one.batch.duration_s) for one in done], live.interval_s)
     return False
@@ -195,6 +199,11 @@ def _states(done: CompletedBatch) -> Sequence[dict]:  # type: ignore[type-arg]
     return done.progress.get("stateOperators") or ()
 
 
+def _event_s(since_us: int, one: CompletedBatch) -> float:
+    """Return the event time that has passed since `since_us` when a batch ended."""
+    return (one.release.last_us - since_us) / 1e6
+
+
 def _passed_s(done: Sequence[CompletedBatch]) -> float:
     """Return the event time of all rows of `done`."""
     return (done[-1].release.last_us - done[0].release.first_us) / 1e6
@@ -212,14 +221,17 @@ def _left(done: Sequence[CompletedBatch]) -> bool:
 
 
 def _balanced(done: Sequence[CompletedBatch]) -> bool:
-    """Return whether in the last third of `done` as many rows leave each join and deduplication as enter it."""
-    begun = len(done) - max(_LEAST, len(done) // 3)
+    """Return whether as many rows leave each join and deduplication as enter it, in the last third of all rows."""
+    total, begun, rows = sum(one.batch.records for one in done), len(done), 0
+    while begun > 0 and (len(done) - begun < _LEAST or rows < total / 3):
+        begun -= 1
+        rows += done[begun].batch.records
     for place, _ in enumerate(_states(done[-1])):
-        if (rows := _held(done, place)) is not None:
-            held = list(rows.values())
+        if (counts := _held(done, place)) is not None:
+            held = list(counts.values())
             entered, left = (sum(_states(one)[place].get(key) or 0 for one in done[begun:]) for key in _CHANGES)
             # Rows of a window leave together.
-            if left < _FULL * entered and not max(held[:begun], default=0.0) >= _FULL * max(held[begun:]):
+            if left < _FULL * entered and max(held[:begun], default=0.0) < _FULL * max(held[begun:]):
                 return False
     return True
 

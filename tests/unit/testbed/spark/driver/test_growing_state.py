@@ -33,6 +33,10 @@ class Query:
     def start(self, *_):
         return self
 
+    @property
+    def since_empty(self):
+        return self.done
+
     def retire(self, _):
         self.retired = True
 
