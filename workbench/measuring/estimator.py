@@ -218,6 +218,9 @@ class _Session:
     stateful: bool = False  # whether an operator was seen that keeps state
     highest: float = 0.0  # highest rate since the state was empty, records/s
     filled_s: float = 0.0  # seconds spent on filling the state again
+    short: bool = (
+        False  # whether the first filling left a state that grows on, and batches that show what its rows cost
+    )
 
     def is_over(self, made: Sequence[Probe]) -> bool:
         """Whether the time is up after the probes `made`, or no rate can fit; it is doubled until there is an answer.
@@ -333,7 +336,9 @@ class _Session:
             run.settle(_LOOK_INTERVALS[0] * interval_s)
             look = filling_rate(run.observe(_LOOK_INTERVALS[1] * interval_s).batches[1:])
             rate = self.steps.near(max(_FILL_AFTER_LOOK * look, 1.0))
-        return self._fill_at(run, rate)
+        seen, filled = self._fill_at(run, rate)
+        self.short = not filled and seen.lacking_s > 0
+        return seen, filled
 
     def _fill_at(self, run: SharedRun, rate: float) -> tuple[Observation, bool]:
         times, self.highest = self.steps.times(run.budget.interval_s), rate
@@ -345,16 +350,18 @@ class _Session:
         return self.filling, filled
 
     def _begin_again(self, rate: float) -> bool | None:
-        """Empty a state that a far higher rate filled, because this rate would pay for its leftovers.
+        """Fill the state again: empty one that a far higher rate filled, or this rate would pay for its leftovers.
 
-        A join goes through all of its state in each batch. Returns whether the state is full again; None where the
-        query went on.
+        A join goes through all of its state in each batch. A state that the first filling left too small is filled
+        further. Returns whether the state is full; None where the query went on.
         """
         self.highest = max(self.highest, rate)
-        if self.highest < _FAR * rate or not self.stateful or self.steps.times(self.run.budget.interval_s).cooldown_s:
+        far = self.highest >= _FAR * rate and self.stateful
+        if not (far or self.short) or self.steps.times(self.run.budget.interval_s).cooldown_s:
             return None
-        if not isinstance(self.run, SharedRun) or not self.run.empty():
+        if not isinstance(self.run, SharedRun) or (far and not self.run.empty()):
             return None
+        self.short = False
         begun, filled_s = self.estimator.clock(), self.filled_s
         filled = self._fill_at(self.run, rate)[1]
         self.filled_s = filled_s + self.estimator.clock() - begun

@@ -45,7 +45,7 @@ from workbench.testbed.spark.driver.cores import (
     lost_executor,
 )
 from workbench.testbed.spark.driver.feed import TopicRows, check_broker
-from workbench.testbed.spark.driver.growing_state import hurry, lacking_s, stays
+from workbench.testbed.spark.driver.growing_state import FIRST_HURRY_S, HURRY_S, hurry, lacking_s, stays
 from workbench.testbed.spark.driver.live import LEAST_BATCH_ROWS, POLL_S, CompletedBatch, Meter, first_rows, now_s
 from workbench.testbed.spark.driver.process import LEFT
 from workbench.testbed.spark.driver.queries import Queries, warm_code
@@ -201,19 +201,23 @@ class Driver:
         live, rate = self._live, self._live.commanded_rate
         if not self._stays and self._queries.fill(live, *seconds):
             return True
+        most_s = max(HURRY_S, seconds[1])
         if self._stays is None and self._spark is not None and not live.feed.restarts:
+            most_s = FIRST_HURRY_S  # at a rate that knows nothing of the state: to learn what its rows cost
             self._say("finding out how long rows stay in the state")
             self._queries.drain(live)
             self._stays = {}
             with self._cores.unlimited():
                 self._stays = stays(self._queries, self._spec, self._spark)
             self.rate(rate)
+        else:
+            self._queries.settle(_SETTLED * self._spec.budget.interval_s)  # batches with few rows in the state
         if not self._stays:
             return False
         self._say("filling the query's state on all cores")
         filled, live.hurried = False, True
         with suppress(WorkbenchError), self._cores.unlimited():  # batches that take too long; what failed says so again
-            filled = hurry(self._queries, live, rate, self._stays, seconds[1])
+            filled = hurry(self._queries, live, rate, self._stays, most_s)
         live.hurried = False
         self.rate(rate)
         self._queries.settle(_SETTLED * self._spec.budget.interval_s)

@@ -29,7 +29,7 @@ _ROWS = 1_000  # of a batch
 _FIRST_LEAP_S, _LAST_LEAP_S = 10.0, 14 * 86_400.0  # of event time in a batch; each leap is twice the one before
 _PATIENCE_S = 60.0
 _MOST_LEFT = 0.75  # of the rows of a batch, which leave while the next is taken: its leap is longer than they stay
-_HURRY_S = 60.0
+HURRY_S, FIRST_HURRY_S = 60.0, 20.0  # in which a state is filled on all cores, at the most; and at a first guess
 _STEPS = 4  # batches, at least, in the seconds that rows stay: rows leave a batch late
 _COUNTED = "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows"
 _ADDING = "Join", "dedupe"  # operators whose every update is a row more
@@ -78,9 +78,10 @@ def _full(done: Sequence[CompletedBatch], passed_s: float, after_s: Callable[[Co
 def hurry(queries: "Queries", live: LiveQuery, rate: float, stays: Mapping[int, float], most_s: float) -> bool:
     """Fill the state of `live` with rows as dense as at `rate`, as fast as the cores let it; return whether it is full.
 
-    `stays` says for how many seconds rows stay in an operator. Batches grow until they take an interval.
+    `stays` says for how many seconds rows stay in an operator. Batches grow until they take an interval; none begins
+    after `most_s` seconds.
     """
-    begun, end = len(live.done), now_s() + max(_HURRY_S, most_s)
+    begun, end = len(live.done), now_s() + most_s
     most = max(1.0, rate * max(stays.values()) / _STEPS)
     rows = rate * live.interval_s
     while now_s() < end:

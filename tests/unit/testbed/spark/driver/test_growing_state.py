@@ -220,7 +220,7 @@ def hurried(monkeypatch, query, rate, stays):
     """Whether the state of `query` is full after a hurry, and the seconds that this takes."""
     monkeypatch.setattr(growing_state, "now_s", lambda: query.now)
     begun, query.quota = query.now, False
-    filled = hurry(query, query, rate, stays, 45.0)
+    filled = hurry(query, query, rate, stays, 60.0)
     query.quota = True
     return filled, query.now - begun
 
