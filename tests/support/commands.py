@@ -40,11 +40,13 @@ def prints(run):
 
 @pytest.fixture
 def refuses(run):
-    """Carry out a command whose input is bad; return what it says, within a few lines, as one."""
+    """Carry out a command whose input is bad; return what it says, within a few lines or `lines`, as one."""
 
-    def call(*arguments):
+    def call(*arguments, lines=None):
         code, said = run(*arguments)
         assert (code, said.out, len(said.err) < 3_000) == (BAD_INPUT, "", True)
+        assert said.err.startswith("workbench: ")
+        assert lines in {None, said.err.count("\n")}
         return " ".join(said.err.split())
 
     return call

@@ -14,6 +14,9 @@ PROBLEM = {
     },
     "edges": [["A", "B"], ["B", "C"]],
 }
+LOADS = {"A": {"tasks": 2, "cpu": 0.4, "net": 10}, "B": {"tasks": 3, "cpu": 0.6, "io": 5, "net": 2}}
+CALM = PROBLEM | {"operators": LOADS | {"C": {"tasks": 1, "cpu": 0.1}}}
+"""One whose tasks fit two workers."""
 
 
 def written(tmp_path, document, name="problem.json"):

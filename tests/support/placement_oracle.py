@@ -9,6 +9,16 @@ from workbench.dataflow import Dataflow, Edge, Operator
 from workbench.placement import PlacementProblem
 
 
+class Counted(tuple):  # noqa: SLOT001 - it counts
+    """Edges that count how often all of them are walked."""
+
+    walks = 0
+
+    def __iter__(self):
+        self.walks += 1
+        return super().__iter__()
+
+
 def chain(*tasks):
     """Edges of a chain of operators."""
     return [(i, i + 1) for i in range(len(tasks) - 1)]

@@ -68,4 +68,7 @@ def test_one_step_is_enough_and_no_task_is_too_many(engine, data):
 
     pace, counters = run(flow, sources, rate, selectivity, decision.parallelism)
     assert pace == 1
-    assert ds2(flow, counters, sources).parallelism == decision.parallelism
+    again = ds2(flow, counters, sources)
+    assert again.parallelism == decision.parallelism
+    exact = {name: need[name] * selectivity[name] for name in need if need[name]}  # rationals stay exact
+    assert {name: again.optimal_output[name] for name in exact} == exact

@@ -7,7 +7,8 @@ from pathlib import Path
 import faces
 import pytest
 from example_measurement import example_measurement
-from placement_file import PROBLEM, written
+from placement_file import CALM, written
+from simulated_study import PRICES
 from written_logs import TRUE, a_day, events
 from written_logs import written as log_written
 
@@ -116,9 +117,7 @@ PLACED = {
 
 def problem(tmp_path, changes):
     """Write a problem whose tasks fit two workers."""
-    loads = {"A": {"tasks": 2, "cpu": 0.4, "net": 10}, "B": {"tasks": 3, "cpu": 0.6, "io": 5, "net": 2}}
-    document = PROBLEM | {"operators": loads | {"C": {"tasks": 1, "cpu": 0.1}}} | changes
-    return written(tmp_path, {name: value for name, value in document.items() if value is not None})
+    return written(tmp_path, {name: value for name, value in (CALM | changes).items() if value is not None})
 
 
 @pytest.mark.parametrize("name", PLACED)
@@ -195,7 +194,6 @@ catch_up_s: 1200
 low_rate: 100000
 prices: prices.csv
 """
-PRICES = "name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,date\nlarge,x,y,8,16384,0.5,USD,z,2026\n"
 
 
 def of_spark():

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from example_measurement import on_cores
+from simulated_study import PRICES
 from staged_runs import staged_exploration
 
 from workbench.capacity import plan
@@ -16,7 +17,6 @@ from workbench.study import Study, write_planned
 from workbench.study.planned import plan_targets
 
 COMMAND = ["cluster"]
-PRICES = "name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,date\nlarge,x,y,8,16384,0.5,USD,z,2026\n"
 
 
 @pytest.fixture

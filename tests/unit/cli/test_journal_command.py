@@ -11,7 +11,6 @@ import pytest
 from example_measurement import example_measurement, on_cores
 from terminal_session import CODES, run_in_terminal
 
-from workbench.cli.console import BAD_INPUT
 from workbench.journal import Journal
 from workbench.measuring import Abandoned, Deployed, Finished, LoadProbed, Probed, find_recorded, read_contents, record
 from workbench.records import PlannedStudy
@@ -81,10 +80,9 @@ def test_the_command_that_the_list_advises_removes_what_nothing_reads(journal, p
     assert "note: " not in prints("--journal", path)
 
 
-def test_a_journal_that_is_not_there_is_empty(tmp_path, run, prints):
+def test_a_journal_that_is_not_there_is_empty(tmp_path, refuses, prints):
     assert prints("--journal", str(tmp_path / "none.jsonl")).startswith("0 measurements in")
-    code, output = run("show", "q5", "--journal", str(tmp_path / "none.jsonl"))
-    assert (code, "it has nothing" in output.err) == (BAD_INPUT, True)
+    assert "it has nothing" in refuses("show", "q5", "--journal", str(tmp_path / "none.jsonl"))
 
 
 @pytest.mark.parametrize("name", ["nexmark:q5/aaaa000011112222", "nexmark:q5/a", "aaaa"])
@@ -145,11 +143,9 @@ def test_what_was_simulated_has_no_trigger_interval(prints, kind, interval):
         (("prune", "--plans", "none.json"), "'none.json' do not exist; check the path (--plans)"),
     ],
 )
-def test_what_cannot_be_done_is_one_line(journal, run, arguments, message):
+def test_what_cannot_be_done_is_one_line(journal, refuses, arguments, message):
     before = journal.path.read_bytes()
-    code, output = run(*arguments)
-    assert (code, output.out) == (BAD_INPUT, "")
-    assert message in output.err
+    assert message in f"{refuses(*arguments, lines=1)} "
     assert journal.path.read_bytes() == before
 
 

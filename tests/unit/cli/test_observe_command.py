@@ -4,6 +4,7 @@ import re
 import shlex
 
 import pytest
+from simulated_study import PRICES
 from written_logs import TRUE, a_day, events, written
 
 from workbench.cli import main
@@ -66,22 +67,16 @@ def test_a_study_starts_from_a_log(log, prints, refuses, tmp_path):
     assert "The observed testbed needs an event log" in refuses("plan", str(study))
 
 
-def test_the_page_leads_with_the_head_room(log, tmp_path):
-    page = tmp_path / "page.html"
+def test_the_page_leads_with_the_head_room_and_escapes_names_of_the_log(tmp_path):
+    evil, page = "<script>alert(1)</script>", tmp_path / "page.html"
+    log = written(tmp_path / "app-2", events(a_day(0.5 * TRUE), name=evil))
     assert main(["observe", str(log), "--target", "50000", "--report", str(page)]) == 0
     html = page.read_text()
-    assert "How much head-room does orders have?" in html
+    assert "How much head-room does &lt;script&gt;alert(1)&lt;/script&gt; have?" in html
     assert html.count(">OBSERVED<") == 1
-    assert "What do I deploy for orders?" in html
+    assert "What do I deploy for &lt;script" in html
+    assert evil not in html
     assert "This result is missing" not in html
-
-
-def test_names_of_the_log_are_escaped_on_the_page(tmp_path):
-    evil = "<script>alert(1)</script>"
-    log = written(tmp_path / "app-2", events(a_day(0.5 * TRUE), name=evil))
-    page = tmp_path / "page.html"
-    assert main(["report", "observe", str(page), "-p", "log", str(log)]) == 0
-    assert evil not in page.read_text()
 
 
 def test_advice_is_for_a_log_and_for_the_risk_that_was_asked_for(log, run, prints):
@@ -107,9 +102,7 @@ def test_advice_repeats_every_option_and_the_plans_keep_them(log, prints, tmp_pa
     from workbench.study import read_planned
 
     prices = tmp_path / "prices.csv"
-    prices.write_text(
-        "name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,date\nlarge,x,y,8,16384,0.5,USD,z,2026\n"
-    )
+    prices.write_text(PRICES)
     prints("observe", log, "--target", "40000", "--output", "before.json")
     given = ["--interval", "2", "--slot-cpus", "1", "--prices", str(prices), "--outage", "15"]
     given += ["--measured", str(tmp_path / "before.json")]

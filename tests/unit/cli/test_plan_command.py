@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from simulated_study import SIMULATED
+from simulated_study import PRICES, SIMULATED
 
 from workbench import report
 from workbench.answers.planned import cautions
@@ -25,7 +25,6 @@ from workbench.speed import CoreSpeed
 from workbench.study import plans_path, read_planned
 
 STUDY = f"{SIMULATED}choice: edge\nmost_runs: {{runs}}\n"
-PRICES = "name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,date\nlarge,x,y,8,16384,0.5,USD,z,2026\n"
 KILLS = 5
 
 

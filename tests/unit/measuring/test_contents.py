@@ -33,18 +33,6 @@ def measured(journal, dies_after=None, *, reuse=False):
         return None, events
 
 
-@pytest.mark.parametrize("dies_after", [1, 2, 3, 4])
-def test_a_killed_measurement_goes_on_after_pruning_as_without(tmp_path, dies_after):
-    calm, pruned = Journal(tmp_path / "calm.jsonl"), Journal(tmp_path / "pruned.jsonl")
-    expected, _ = measured(calm)
-    measured(pruned, dies_after)
-    assert prune_journal(pruned, remove=True).size == 0  # all of it is needed
-    found, _ = measured(pruned)
-    assert found.estimate.low == expected.estimate.low
-    assert found.estimate.high == expected.estimate.high
-    assert len(pruned.entries("probe")) == len(calm.entries("probe"))
-
-
 def test_a_finished_measurement_is_reused_after_pruning(tmp_path):
     journal = Journal(tmp_path / "j.jsonl")
     first, _ = measured(journal)

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+from refusals import refusals
 from written_logs import BEGUN, LISTENER, application, batch, progress, stamp, written
 
 from workbench.cli import main
-from workbench.errors import WorkbenchError
 from workbench.observing import ending_runs, read_log
 from workbench.study import observe
 
@@ -115,15 +115,11 @@ def test_a_run_on_what_it_has_is_answered_without_tasks_also_where_runs_are_over
     assert "shows no tasks of its batches" in told["unplanned"]
 
 
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        ({"rows": 1e6}, "given without its deadline"),
-        ({"deadline_s": 60.0}, "given without its rows"),
-        ({"rows": 1e6, "deadline_s": 60.0, "targets": [1e3]}, "Leave the other targets out"),
-        ({"rows": 1e6, "deadline_s": 20.0}, "start_s is 30; it must be at least 0 and below the deadline of 20 s"),
-    ],
+test_what_is_asked_of_a_run_is_checked = refusals(
+    lambda nightly, asked: observe(nightly, **asked),
+    ({"rows": 1e6}, "given without its deadline"),
+    ({"deadline_s": 60.0}, "given without its rows"),
+    ({"rows": 1e6, "deadline_s": 60.0, "targets": [1e3]}, "Leave the other targets out"),
+    ({"rows": 1e6, "deadline_s": 20.0}, "start_s is 30; it must be at least 0 and below the deadline of 20 s"),
+    fixture="nightly",
 )
-def test_what_is_asked_of_a_run_is_checked(nightly, asked, message):
-    with pytest.raises(WorkbenchError, match=message):
-        observe(nightly, **asked)

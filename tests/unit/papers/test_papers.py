@@ -17,17 +17,7 @@ import benchmark_script
 import pytest
 from refusals import refusals
 
-from workbench.papers import (
-    PAPERS,
-    Compared,
-    Headline,
-    Series,
-    Status,
-    counted,
-    find_paper,
-    justin,
-    recorded,
-)
+from workbench.papers import PAPERS, Compared, Headline, Series, Status, counted, find_paper, justin, recorded
 from workbench.papers import capsys as capsys_figures
 
 SEEN = Path(__file__).with_name("headlines.csv")

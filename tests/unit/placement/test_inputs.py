@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from example_measurement import example_measurement
 from placement_file import PROBLEM, written
+from refusals import refusals
 
 from workbench import units
 from workbench.cli import main
@@ -56,37 +57,33 @@ def operators(**changed):
     return without(operators=PROBLEM["operators"] | changed)
 
 
-@pytest.mark.parametrize(
-    ("document", "message"),
-    [
-        ("{", r"cannot be read as JSON or YAML"),
-        ("null", r"problem.json is empty; it must be an object with operators"),
-        ('{"workers": 1, "workers": 2}', r"problem.json cannot be read as .* key 'workers' appears twice; .* Correct"),
-        (without(operators={"\ud800": {"tasks": 1}}, edges=[]), r"operator name '\\ud800' has half a character"),
-        ("[" * 100_000, r"it is nested more than 64 deep"),
-        (without("workers"), r"lacks 'workers'; add it"),
-        (without("operators"), r"lacks 'operators'; add it"),
-        (without(workers=2.5), r"workers is 2.5; it must be a whole number"),
-        (without(rate=0), r"rate is 0; it must be a finite number above 0"),
-        (operators(C={"tasks": 1, "cpu": 1e40}), r"cpu of operator 'C' is 1e\+40; it must be a number of at most"),
-        (without(edges=[["A"] * 500]), r"Edge .{60,80}\.\.\. is not \(upstream"),
-        (without(worker={"disk": 3}), r"unknown key 'disk' of the worker; known are cpus, io, net"),
-        (without(speed=[1, 1]), r"unknown key 'speed'; known are edges, operators"),
-        (without(speeds=[1, "x"]), r"speed of worker 1 is 'x'; it must be a finite number above 0"),
-        (without(edges=[["A", "Z"]]), r"names the unknown operator 'Z'; the operators are A, B, C"),
-        (without(edges=[["A", 1]]), r"it must be a list such as"),
-        (without(operators={"A": 3}), r"operator 'A' is 3; it must be like"),
-        (operators(C={"cpu": 1}), r"lacks 'tasks' of operator 'C'; add it"),
-        (operators(C={"tasks": 1, "cpu": "1"}), r"cpu of operator 'C' is '1'; it must be a number"),
-        (without("operators", "edges", queries={}), r"no queries to place together"),
-        (without("operators", "edges", queries={"x": 1}), r"1 of query 'x' is not an object with operators"),
-        ({"estimate": {"observation": None}, "budget": {}}, r"has version None; this workbench reads version 2"),
-        ({"plans": [], "runs": []}, r"holds no plans \('version'\); make them with workbench plan"),
-    ],
+test_bad_files_are_named = refusals(
+    lambda tmp_path, document: read_placement_input(written(tmp_path, document)),
+    ("{", r"cannot be read as JSON or YAML"),
+    ("null", r"problem.json is empty; it must be an object with operators"),
+    ('{"workers": 1, "workers": 2}', r"problem.json cannot be read as .* key 'workers' appears twice; .* Correct"),
+    (without(operators={"\ud800": {"tasks": 1}}, edges=[]), r"operator name '\\ud800' has half a character"),
+    ("[" * 100_000, r"it is nested more than 64 deep"),
+    (without("workers"), r"lacks 'workers'; add it"),
+    (without("operators"), r"lacks 'operators'; add it"),
+    (without(workers=2.5), r"workers is 2.5; it must be a whole number"),
+    (without(rate=0), r"rate is 0; it must be a finite number above 0"),
+    (operators(C={"tasks": 1, "cpu": 1e40}), r"cpu of operator 'C' is 1e\+40; it must be a number of at most"),
+    (without(edges=[["A"] * 500]), r"Edge .{60,80}\.\.\. is not \(upstream"),
+    (without(worker={"disk": 3}), r"unknown key 'disk' of the worker; known are cpus, io, net"),
+    (without(speed=[1, 1]), r"unknown key 'speed'; known are edges, operators"),
+    (without(speeds=[1, "x"]), r"speed of worker 1 is 'x'; it must be a finite number above 0"),
+    (without(edges=[["A", "Z"]]), r"names the unknown operator 'Z'; the operators are A, B, C"),
+    (without(edges=[["A", 1]]), r"it must be a list such as"),
+    (without(operators={"A": 3}), r"operator 'A' is 3; it must be like"),
+    (operators(C={"cpu": 1}), r"lacks 'tasks' of operator 'C'; add it"),
+    (operators(C={"tasks": 1, "cpu": "1"}), r"cpu of operator 'C' is '1'; it must be a number"),
+    (without("operators", "edges", queries={}), r"no queries to place together"),
+    (without("operators", "edges", queries={"x": 1}), r"1 of query 'x' is not an object with operators"),
+    ({"estimate": {"observation": None}, "budget": {}}, r"has version None; this workbench reads version 2"),
+    ({"plans": [], "runs": []}, r"holds no plans \('version'\); make them with workbench plan"),
+    fixture="tmp_path",
 )
-def test_bad_files_are_named(tmp_path, document, message):
-    with pytest.raises(WorkbenchError, match=message):
-        read_placement_input(written(tmp_path, document))
 
 
 @pytest.mark.parametrize("rate", [math.nan, 0, 10**400, 1e300])

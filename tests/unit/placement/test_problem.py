@@ -121,22 +121,18 @@ def test_one_number_is_the_rate_of_the_only_source():
         PlacementProblem.from_dataflow(FLOW, PROFILES, 500, 2, 4)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"rate": {"people": 1}}, "Rates are given for people; the sources are people, bids"),
-        ({"rate": {"people": 1, "bids": math.nan}}, "rate of source 'bids' is nan; it must be a finite number"),
-        ({"profiles": {"people": PROFILES["people"]}}, "Operator 'join' of dataflow 'q' has no profile"),
-        ({"parallelism": {"join": 2}}, "Operator 'sink' of dataflow 'q' has no parallelism; those given are join"),
-        ({"parallelism": {"join": 2, "sink": 1, "typo": 3}}, "given for 'typo', no operator of dataflow 'q'; there"),
-        ({"rate": {"people": 1e300, "bids": 1e300}, "profiles": HUGE}, "would use inf CPU seconds per second; lower"),
-        ({"parallelism": {"join": 0, "sink": 1}}, "parallelism of 'join' is 0; it must be a whole number of"),
-    ],
+test_a_dataflow_that_cannot_be_placed_says_what_is_missing = refusals(
+    lambda changes: PlacementProblem.from_dataflow(
+        **{"dataflow": FLOW, "profiles": PROFILES, "rate": RATES, "workers": 3, "slots": 4} | changes
+    ),
+    ({"rate": {"people": 1}}, "Rates are given for people; the sources are people, bids"),
+    ({"rate": {"people": 1, "bids": math.nan}}, "rate of source 'bids' is nan; it must be a finite number"),
+    ({"profiles": {"people": PROFILES["people"]}}, "Operator 'join' of dataflow 'q' has no profile"),
+    ({"parallelism": {"join": 2}}, "Operator 'sink' of dataflow 'q' has no parallelism; those given are join"),
+    ({"parallelism": {"join": 2, "sink": 1, "typo": 3}}, "given for 'typo', no operator of dataflow 'q'; there"),
+    ({"rate": {"people": 1e300, "bids": 1e300}, "profiles": HUGE}, "would use inf CPU seconds per second; lower"),
+    ({"parallelism": {"join": 0, "sink": 1}}, "parallelism of 'join' is 0; it must be a whole number of"),
 )
-def test_a_dataflow_that_cannot_be_placed_says_what_is_missing(changes, message):
-    arguments = {"dataflow": FLOW, "profiles": PROFILES, "rate": RATES, "workers": 3, "slots": 4}
-    with pytest.raises(WorkbenchError, match=message):
-        PlacementProblem.from_dataflow(**{**arguments, **changes})
 
 
 def test_queries_placed_together_are_one_graph_in_which_no_operator_is_lost():
@@ -154,6 +150,7 @@ def test_queries_placed_together_are_one_graph_in_which_no_operator_is_lost():
     with pytest.raises(WorkbenchError, match=r"two queries are both named 'a\.b\.c' .* rename one of the queries"):
         PlacementProblem.together({"a": one, "a.b": other})
     assert PlacementProblem.together({"a": one, "b": other}).tasks == 6
+    assert small().with_parallelism({"1": 1, "0": 1}).cpu == (2, 1)
 
 
 test_bad_problems_are_refused_with_what_is_allowed = refusals(
@@ -183,18 +180,12 @@ test_bad_problems_are_refused_with_what_is_allowed = refusals(
 )
 
 
-@pytest.mark.parametrize(
-    ("parallelism", "message"),
-    [
-        ((1,), "parallelism has 1 entries for 2 operators"),
-        ({"0": 1, "1": 1, "2": 1}, "parallelism is given for 0, 1, 2; the operators are 0, 1"),
-        ((1, 0), "parallelism of '1' is 0"),
-    ],
+test_another_parallelism_is_of_the_same_operators = refusals(
+    lambda parallelism: small().with_parallelism(parallelism),
+    ((1,), "parallelism has 1 entries for 2 operators"),
+    ({"0": 1, "1": 1, "2": 1}, "parallelism is given for 0, 1, 2; the operators are 0, 1"),
+    ((1, 0), "parallelism of '1' is 0"),
 )
-def test_another_parallelism_is_of_the_same_operators(parallelism, message):
-    assert small().with_parallelism({"1": 1, "0": 1}).cpu == (2, 1)
-    with pytest.raises(WorkbenchError, match=message):
-        small().with_parallelism(parallelism)
 
 
 test_counts_that_are_no_plan_are_refused = refusals(

@@ -1,16 +1,3 @@
 """The command that writes reports."""
 
-import pytest
-
-from workbench import cli
-
-
-@pytest.fixture
-def run(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def command(*arguments):
-        code = cli.main(("report", *arguments))
-        return code, capsys.readouterr()
-
-    return command
+from commands import own_folder, prints, refuses, run  # noqa: F401

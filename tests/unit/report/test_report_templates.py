@@ -27,6 +27,7 @@ slot_cpus: 1
 most_runs: 3
 form: linear
 """
+COMMAND = ["report"]
 GIVEN = ("-p", "study", "weekly.yaml", "-p", "history", "kept")
 # A user's module: from the third deployment on, the testbed fails as a full disk would make it fail.
 FAILING = """

@@ -437,14 +437,6 @@ def test_a_static_deployment_keeps_up_within_its_capacity_and_falls_behind_by_th
     assert line.summary()["at_target"] < 0.05
 
 
-def test_ds2_reaches_in_one_step_what_the_rate_needs():
-    line = replay(RateTrace.constant(34_000, 200), LINEAR, Ds2Policy(QUICK), ONE, step_s=1.0, restart_s=5.0)
-    first = line.reconfigurations[0]
-    assert first.tasks == {"map": 4, "count": 4}
-    assert len(line.reconfigurations) == 1
-    assert first.downtime_s == pytest.approx(5.0 + 100 / 4 * 2**20 / 100e6)  # each task restores its share
-
-
 def test_nothing_runs_while_it_restarts():
     change = Scheduled(((100.0, {"map": 2, "count": 1}),))
     line = replay(RateTrace.constant(5_000, 200), LINEAR, change, ONE, step_s=1.0, restart_s=20.0)

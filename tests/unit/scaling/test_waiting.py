@@ -31,18 +31,6 @@ def test_all_the_waiting_that_a_restart_causes_counts_whatever_the_step(step_s):
     assert row["latency_p50_s"] == pytest.approx(0.0, abs=1e-6)
 
 
-def test_records_that_are_never_consumed_have_waited_until_the_end():
-    """100/s for 10 s, half of them served: record n came at n / 100 and went at n / 50, or waits at 10."""
-    waits = Waits.of(np.full(10, 100.0), np.full(10, 50.0), 1.0)
-    assert waits.mean_s == pytest.approx((500 * 2.5 + 500 * 2.5) / 1000)
-    assert waits.quantile_s(1.0) == pytest.approx(5.0)
-    assert waits.quantile_s(0.5) == pytest.approx(2.5)
-    nobody = Waits.of(np.array([10.0, 0.0]), np.zeros(2), 1.0)
-    assert (nobody.mean_s, nobody.quantile_s(0.99)) == pytest.approx((1.5, 1.99))
-    none = Waits.of(np.zeros(3), np.zeros(3), 1.0)
-    assert (none.mean_s, none.quantile_s(0.5)) == (0.0, 0.0)
-
-
 def test_rounding_makes_no_cohort():
     arrivals = np.full(2000, 4687343.8713)
     consumed = np.tile([0.1, 0.7, 2.2], 667)[:2000] * arrivals

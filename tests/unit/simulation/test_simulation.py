@@ -294,9 +294,6 @@ def test_memory_counts_for_its_own_operator_alone():
 
     shared = Deployment(MODEL, {"a": 1, "b": 1}, 500.0)  # a share of the slot caches
     assert [hits for hits, _ in shared.state_access().values()] == [0.5, 0.5]
-    deployment = Deployment(MODEL, {"a": 2, "b": 3}, managed_mb={"a": 158.0, "b": 316.0})
-    _, step = advance(deployment, State.empty(deployment), np.inf, 10.0)
-    assert step.consumed / 10.0 == pytest.approx(steady_state(deployment).rate)
 
 
 def test_a_measured_response_is_interpolated_in_memory_per_state():

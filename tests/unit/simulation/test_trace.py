@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from refusals import refusals
 
-from workbench.errors import WorkbenchError
 from workbench.simulation import RateTrace
 
 
@@ -45,29 +44,25 @@ def test_a_file_of_rates(tmp_path):
     assert rounded.duration_s == pytest.approx(4 / 3, rel=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("time_s,rate_per_s\n", r"rates\.csv has no rows; give at least two"),
-        ("", r"has no column 'time_s', 'rate_per_s'; its first line names no columns"),
-        ("time_s,rate\n0,1\n", r"has no column 'rate_per_s'; its first line names time_s, rate"),
-        ("time_s,rate_per_s\n0,1\n", r"has one row, so it does not say how long the rate lasts"),
-        ("time_s,rate_per_s\n0,1\n60,-2\n", r"Line 3 of .*rates\.csv has the rate -2 records/s; it must be at least 0"),
-        ("time_s,rate_per_s\n0,1\n60,2\n60,3\n", r"Line 4 of .* repeats the time 60 s; give each time once"),
-        ("time_s,rate_per_s\n0,1\n60,2\n30,3\n", r"Line 4 of .* goes back from 60 s to 30 s; sort the rows by time_s"),
-        ("time_s,rate_per_s\n0,1\n60,2\n120,3\n240,4\n", r"Line 5 of .* comes 120 s after the row before, where"),
-        (None, r"cannot be read: .* Check the path"),
-        ("\udcff\udcfe\0", "is not text in UTF-8: byte 0xff at 0"),
-        ("time_s,rate_per_s\n0,1\n120,2\n180,3\n240,4\n", r"Line 3 of .* comes 120 s after the row before"),
-        ("time_s,rate_per_s\n0,1\n120,2\n180,3\n", r"Line 3 of .* comes 120 s after the row before"),
-        ("time_s,rate_per_s\n0,1\n60,1e308\n", r"Line 3 of .* has the rate 1e\+308 records/s; it must be at most 1e"),
-        ("time_s,rate_per_s\n0,1\n60,many\n", r"Line 3 of .* has 'many' in column 'rate_per_s'; it must be a finite"),
-        ("time_s,rate_per_s\n0,1\n60\n", r"Line 3 of .* has None in column 'rate_per_s'"),
-    ],
+test_a_file_with_a_fault_is_refused_with_its_line = refusals(
+    lambda tmp_path, text: RateTrace.from_csv(file(tmp_path, text)),
+    ("time_s,rate_per_s\n", r"rates\.csv has no rows; give at least two"),
+    ("", r"has no column 'time_s', 'rate_per_s'; its first line names no columns"),
+    ("time_s,rate\n0,1\n", r"has no column 'rate_per_s'; its first line names time_s, rate"),
+    ("time_s,rate_per_s\n0,1\n", r"has one row, so it does not say how long the rate lasts"),
+    ("time_s,rate_per_s\n0,1\n60,-2\n", r"Line 3 of .*rates\.csv has the rate -2 records/s; it must be at least 0"),
+    ("time_s,rate_per_s\n0,1\n60,2\n60,3\n", r"Line 4 of .* repeats the time 60 s; give each time once"),
+    ("time_s,rate_per_s\n0,1\n60,2\n30,3\n", r"Line 4 of .* goes back from 60 s to 30 s; sort the rows by time_s"),
+    ("time_s,rate_per_s\n0,1\n60,2\n120,3\n240,4\n", r"Line 5 of .* comes 120 s after the row before, where"),
+    (None, r"cannot be read: .* Check the path"),
+    ("\udcff\udcfe\0", "is not text in UTF-8: byte 0xff at 0"),
+    ("time_s,rate_per_s\n0,1\n120,2\n180,3\n240,4\n", r"Line 3 of .* comes 120 s after the row before"),
+    ("time_s,rate_per_s\n0,1\n120,2\n180,3\n", r"Line 3 of .* comes 120 s after the row before"),
+    ("time_s,rate_per_s\n0,1\n60,1e308\n", r"Line 3 of .* has the rate 1e\+308 records/s; it must be at most 1e"),
+    ("time_s,rate_per_s\n0,1\n60,many\n", r"Line 3 of .* has 'many' in column 'rate_per_s'; it must be a finite"),
+    ("time_s,rate_per_s\n0,1\n60\n", r"Line 3 of .* has None in column 'rate_per_s'"),
+    fixture="tmp_path",
 )
-def test_a_file_with_a_fault_is_refused_with_its_line(tmp_path, text, message):
-    with pytest.raises(WorkbenchError, match=message):
-        RateTrace.from_csv(file(tmp_path, text))
 
 
 test_traces_that_make_no_sense_are_refused = refusals(

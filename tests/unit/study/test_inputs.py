@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from example_measurement import example_measurement
 from placement_file import PROBLEM, written
-from staged_runs import staged_exploration
+from staged_runs import seeing, staged_exploration
 
 from workbench import cli, units
 from workbench.answers.replayed import answer
@@ -140,9 +140,9 @@ def test_a_replay_of_a_plan_that_is_not_safe_says_so(chosen):
 def test_keys_say_what_the_hottest_takes_in_the_plan(prints, refuses, folder):
     runs = []
     for run in staged_exploration().measurements:
-        seen = run.estimate.observation
-        operators = tuple(replace(one, key_skew=2.1 if one.keeps_state else None) for one in seen.operators)
-        runs.append(replace(run, estimate=replace(run.estimate, observation=replace(seen, operators=operators))))
+        seen = run.estimate.observation.operators
+        operators = tuple(replace(one, key_skew=2.1 if one.keeps_state else None) for one in seen)
+        runs.append(seeing(run, operators=operators))
     PlannedStudy(study={}, reason="", plans=(folder,), runs=tuple(runs)).to_json(".workbench/studies-weekly-plan.json")
     said = prints("keys", "orders.csv", "shop", "--plan", "studies/weekly.yaml", "--rate", "6k")
     assert said.startswith(f"At {units.rate(6000)} the key 'a' needs ")
@@ -150,20 +150,17 @@ def test_keys_say_what_the_hottest_takes_in_the_plan(prints, refuses, folder):
     assert "--rate is given without --plan" in refuses("keys", "orders.csv", "shop", "--rate", "6k")
 
 
-def _unseen(run):
-    return replace(run, estimate=replace(run.estimate, observation=None))
-
-
-def _without_operators(run):
-    seen = replace(run.estimate.observation, operators=())
-    return replace(run, testbed_kind="recorded", estimate=replace(run.estimate, observation=seen))
-
-
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (_without_operators, "p.json rests on recorded rates, which show no operators"),
-        (_unseen, "No run of p.json shows its operators"),
+        (
+            lambda run: replace(seeing(run, operators=()), testbed_kind="recorded"),
+            "p.json rests on recorded rates, which show no operators",
+        ),
+        (
+            lambda run: replace(run, estimate=replace(run.estimate, observation=None)),
+            "No run of p.json shows its operators",
+        ),
     ],
 )
 def test_runs_that_show_no_operators_say_nothing_of_a_key(refuses, folder, change, why):

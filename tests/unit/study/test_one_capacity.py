@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from batch_truths import Engine
-from staged_runs import staged_exploration
+from staged_runs import seeing, staged_exploration
 
 from workbench import units
 from workbench.answers.replayed import held_back
@@ -122,10 +122,8 @@ def test_a_new_deployment_loads_the_state_that_was_seen(tmp_path):
 
 
 def with_kept(run, kept):
-    seen = run.estimate.observation
-    first, second, *others = seen.operators
-    operators = (first, replace(second, state_kept_bytes=kept), *others)
-    return replace(run, estimate=replace(run.estimate, observation=replace(seen, operators=operators)))
+    first, second, *others = run.estimate.observation.operators
+    return seeing(run, operators=(first, replace(second, state_kept_bytes=kept), *others))
 
 
 def test_the_command_says_what_its_rates_rest_on_and_places_no_slots_with_loads_in_cores(planned, run, prints, refuses):

@@ -41,6 +41,14 @@ STUDY = Study("nexmark:q1", (2e6, 2e7), (2, 4, 8, 16), (512, 1024), testbed="flu
         ({"risk": 2}, r"risk is 2; it must be at least 1e-06 and below 1"),
         ({"targets": 1e6}, r"targets is 1,000,000.0; it must be a list of rates above 0, records/s.$"),
         ({"form": "loq"}, r"form is 'loq'; it must be one of linear"),
+        ({"outage_s": 600}, r"outage_s is given without catch_up_s\. Add it, or leave both out"),
+        ({"catch_up_s": 600}, "catch_up_s is given without outage_s"),
+        ({"outage_s": -1, "catch_up_s": 1}, r"outage_s is -1; it must be at least 0.001 and at most 604800 .seconds."),
+        ({"intervals": [1, 5]}, r"intervals is \[1.0, 5.0\] without the interval_s of 2 s"),
+        ({"intervals": [1, 2], "testbed": "fluid"}, r".*but the fluid testbed has no trigger interval. Remove it"),
+        ({"latency_s": 4}, r"latency_s is 4, but there are no intervals to choose from. Add"),
+        ({"latency_s": 4, "intervals": [2]}, r"latency_s is 4, but there are no intervals to choose from. Add"),
+        ({"intervals": [0, 2]}, r"intervals\[0\] is 0; it must be at least 0.001 and at most 604800"),
     ],
 )
 def test_a_wrong_study_is_refused_with_how_to_fix_it(change, message):
@@ -60,6 +68,7 @@ def test_a_study_holds_the_values_its_types_promise_and_reads_rates_as_an_option
     path.write_text(f"{rest}targets: [60k, 1.5 M, '2,000,000 records/s', 1e6, 2.5E+5, 1_000]\nlow_rate: 6k\n")
     study = read_study(path)
     assert (study.targets, study.low_rate) == ((6e4, 1.5e6, 2e6, 1e6, 2.5e5, 1e3), 6e3)
+    assert study_from(GIVEN | {"intervals": [1, 2, 5], "latency_s": 4}).intervals == (1.0, 2.0, 5.0)
 
 
 @pytest.mark.parametrize(

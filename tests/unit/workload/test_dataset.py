@@ -130,17 +130,13 @@ def test_a_missing_event_time_column_is_named_with_the_nearest_and_empty_event_t
             use()
 
 
-@pytest.mark.parametrize(
-    ("column", "event_time", "said"),
-    [
-        (pa.array([1], pa.time32("s")), "at", r"is of type time32\[ms\]; it must be a timestamp, a date, ISO text"),
-        ([1.5], "at", "is of type double; it must be a timestamp, a date, ISO text"),
-        (pa.array([], pa.int64()), None, "is empty; give one with at least one row"),
-    ],
+test_a_column_that_is_no_time_or_has_no_row_is_refused = refusals(
+    lambda tmp_path, column, event_time: check(stored(tmp_path, {"at": column}), event_time),
+    (pa.array([1], pa.time32("s")), "at", r"is of type time32\[ms\]; it must be a timestamp, a date, ISO text"),
+    ([1.5], "at", "is of type double; it must be a timestamp, a date, ISO text"),
+    (pa.array([], pa.int64()), None, "is empty; give one with at least one row"),
+    fixture="tmp_path",
 )
-def test_a_column_that_is_no_time_or_has_no_row_is_refused(tmp_path, column, event_time, said):
-    with pytest.raises(WorkbenchError, match=said):
-        check(stored(tmp_path, {"at": column}), event_time)
 
 
 def test_a_path_without_data_and_a_file_of_the_wrong_format_are_refused_with_the_next_step(tmp_path):

@@ -310,9 +310,7 @@ def test_the_shares_of_a_join_are_those_of_its_rows_one_by_one(sides):
 
 
 @given(
-    st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=9), min_size=2, max_size=3),
-    st.integers(1, 6),
-    st.data(),
+    st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=9), min_size=2, max_size=3), st.integers(1, 6), st.data()
 )
 def test_where_keys_are_untracked_or_counts_too_high_the_shares_of_a_join_are_within_their_bounds(sides, top, data):
     counted = []
@@ -401,18 +399,12 @@ def test_what_is_said_of_a_join_is_what_its_pairs_show(joining, capsys, made):
     of_orders, of_payments = (Counter(map(str, rows)) for rows in (orders, payments))
     pairs = Counter({key: many * of_payments[key] for key, many in of_orders.items()})
     true = {key: pairs[key] / pairs.total() for key in found["joined"]}
+    assert found["inputs"]["orders"]["hottest_share"] == pytest.approx(max(of_orders.values()) / of_orders.total())
     assert found["joined"] == found["joined_at_least"] == pytest.approx(true)
     assert min(found["joined"].values()) >= max(many for key, many in pairs.items() if key not in true) / pairs.total()
     assert cli.main(["keys", "s.yaml", "shop", "--top", "0"]) == BAD_INPUT
     assert "list at least one key" in capsys.readouterr().err
     assert [len(found["joined"]), *(len(one["keys"]) for one in found["inputs"].values())] == [5, 5, 5]
-
-
-def test_inputs_without_a_common_key_are_refused(joining, capsys):
-    joining(range(2000), range(2000, 4000))
-    assert cli.main(["keys", "s.yaml", "shop"]) == BAD_INPUT
-    said = " ".join(capsys.readouterr().err.split())
-    assert "No key of 'shop' is in every input, so nothing is joined by it. Name another column." in said
 
 
 @pytest.mark.parametrize(
@@ -447,15 +439,3 @@ def test_of_a_sketch_bounds_are_said_of_a_join_and_nothing_where_they_leave_it_o
     assert said.startswith(answer)
     assert joined in said
     assert "note: keys that are not tracked have pairs, too" in said
-
-
-def test_a_key_of_both_inputs_of_a_study_is_said_to_multiply(joining, capsys):
-    joining(*(["a"] * hot + [f"s{n}" for n in range(100 - hot)] for hot in (20, 30)))
-    assert cli.main(["keys", "s.yaml", "shop"]) == DONE
-    said = " ".join(capsys.readouterr().out.split())
-    assert "'a' has 20 % of the rows of orders and 30 % of the rows of payments" in said
-    assert "89.6 % of the rows of their join" in said  # 600 of 670 pairs
-    assert cli.main(["keys", "s.yaml", "shop", "--json"]) == DONE
-    found = json.loads(capsys.readouterr().out)
-    assert found["joined"]["a"] == pytest.approx(600 / 670)
-    assert found["inputs"]["payments"]["hottest_share"] == pytest.approx(0.3)

@@ -10,7 +10,6 @@ from capacity_runs import BUDGETS, proportional, raises, rates_of
 from refusals import refusals
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LinearRegression
 
 from workbench.capacity import (
     CapacityModel,
@@ -21,19 +20,7 @@ from workbench.capacity import (
     select_model,
 )
 from workbench.capacity.model import FORMS
-from workbench.capacity.model.forms import TRANSFORMS
 from workbench.capacity.model.model import MAX_SLOTS
-
-
-@pytest.mark.parametrize("form", sorted(TRANSFORMS))
-def test_noisy_rows_are_fitted_by_ordinary_least_squares(form):
-    rng = np.random.default_rng(3)
-    y = proportional(BUDGETS) * rng.lognormal(0, 0.1, len(BUDGETS))
-    peer = LinearRegression().fit(TRANSFORMS[form](BUDGETS), y)
-    model = CapacityModel(form).fit(BUDGETS, y)
-    assert model.coef_ == pytest.approx(peer.coef_)
-    assert model.intercept_ == pytest.approx(peer.intercept_)
-    assert model.score(BUDGETS, y) == pytest.approx(peer.score(TRANSFORMS[form](BUDGETS), y))
 
 
 def test_parameters_are_those_of_the_constructor():

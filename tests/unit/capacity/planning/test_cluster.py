@@ -162,26 +162,23 @@ HEADER = b"name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,d
 ROW = b"a,b,c,2,4096,0.1,USD,x,2024\n"
 
 
+def read(tmp_path, content):
+    (tmp_path / "prices.csv").write_bytes(content)
+    return read_instances(tmp_path / "prices.csv")
+
+
 def test_a_price_list_as_a_spreadsheet_writes_it_is_read(tmp_path):
-    path = tmp_path / "prices.csv"
-    path.write_bytes("\ufeff".encode() + HEADER + ROW)
-    assert [one.name for one in read_instances(path)] == ["a"]
+    assert [one.name for one in read(tmp_path, "\ufeff".encode() + HEADER + ROW)] == ["a"]
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (HEADER + ROW + b"\x80uro,b,c,2,4096,0.1,EUR,x,2024\n", r"not text in UTF-8: byte 0x80 at \d+\. Save"),
-        (HEADER, r"prices.csv has a heading and no instance types; add one a line"),
-        (HEADER + ROW + ROW.replace(b"USD", b"EUR"), r"prices in EUR, USD, which cannot be compared. Give all"),
-        (HEADER + b'"' + b"a" * 200_000, r"cannot be read as CSV: field larger than field limit"),
-        (HEADER + ROW + b"d,e,f,2,4096,-1,USD,x,2024\n", r"Line 3 of the price list .*price_per_hour .*-1"),
-        (HEADER + ROW + b"d,e,f,2,4096,0.1\n", r"Line 3 of the price list .* it ends before currency, source"),
-        (b"name,vcpus\n", r"has no column 'provider', .*'date'; its first line names name, vcpus"),
-    ],
+test_a_price_list_that_is_none_is_refused = refusals(
+    read,
+    (HEADER + ROW + b"\x80uro,b,c,2,4096,0.1,EUR,x,2024\n", r"not text in UTF-8: byte 0x80 at \d+\. Save"),
+    (HEADER, r"prices.csv has a heading and no instance types; add one a line"),
+    (HEADER + ROW + ROW.replace(b"USD", b"EUR"), r"prices in EUR, USD, which cannot be compared. Give all"),
+    (HEADER + b'"' + b"a" * 200_000, r"cannot be read as CSV: field larger than field limit"),
+    (HEADER + ROW + b"d,e,f,2,4096,-1,USD,x,2024\n", r"Line 3 of the price list .*price_per_hour .*-1"),
+    (HEADER + ROW + b"d,e,f,2,4096,0.1\n", r"Line 3 of the price list .* it ends before currency, source"),
+    (b"name,vcpus\n", r"has no column 'provider', .*'date'; its first line names name, vcpus"),
+    fixture="tmp_path",
 )
-def test_a_price_list_that_is_none_is_refused(tmp_path, content, message):
-    path = tmp_path / "prices.csv"
-    path.write_bytes(content)
-    with pytest.raises(WorkbenchError, match=message):
-        read_instances(path)

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from refusals import refusals
 from scipy.stats import t as student
 from simulated_run import SimulatedRun
 from staged_runs import staged_exploration
@@ -20,16 +19,7 @@ from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, result_of
 from workbench.records import Machine
-from workbench.study import (
-    Study,
-    intervals_left_out,
-    prepare,
-    read_planned,
-    refuse_failures,
-    run_study,
-    study_from,
-    write_planned,
-)
+from workbench.study import Study, intervals_left_out, prepare, read_planned, refuse_failures, run_study, write_planned
 from workbench.study.planned import MeasurementFailedError, plan_targets
 from workbench.testbed import FluidTestbed, SparkTestbed
 from workbench.workload import nexmark
@@ -257,20 +247,3 @@ def test_intervals_spark_cannot_have_are_refused_before_anything_is_measured(tmp
     testbed = replace(SparkTestbed(), slot_cpus="auto")
     with pytest.raises(WorkbenchError, match=r"trigger interval is 0.05 s; it must be at least"):
         prepare(replace(study, slot_cpus=0.2), Journal(tmp_path / "j.jsonl"), testbed=testbed)
-
-
-ASKED = {"query": "nexmark:q5", "targets": [1e4], "slots": [1, 2], "memory_mb": [1024]}
-
-
-test_intervals_that_cannot_be_chosen_from_are_refused = refusals(
-    lambda more: study_from(ASKED | more),
-    ({"intervals": [1, 5]}, r"intervals is \[1.0, 5.0\] without the interval_s of 2 s"),
-    ({"intervals": [1, 2], "testbed": "fluid"}, r"but the fluid testbed has no trigger interval. Remove it"),
-    ({"latency_s": 4}, r"latency_s is 4, but there are no intervals to choose from. Add"),
-    ({"latency_s": 4, "intervals": [2]}, r"latency_s is 4, but there are no intervals to choose from. Add"),
-    ({"intervals": [0, 2]}, r"intervals\[0\] is 0; it must be at least 0.001 and at most 604800"),
-)
-
-
-def test_intervals_may_be_given_with_a_latency():
-    assert study_from(ASKED | {"intervals": [1, 2, 5], "latency_s": 4}).intervals == (1.0, 2.0, 5.0)

@@ -21,7 +21,7 @@ from workbench.capacity.planning.workers import UNPRICED, Executor, kubernetes_r
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.records import CapacityPlan, Outage
-from workbench.study import Planned, Study, study_from
+from workbench.study import Planned, Study
 from workbench.testbed.spark.driver.session import spark_conf
 from workbench.views.widgets import WhatIf
 
@@ -325,17 +325,6 @@ def test_the_plan_its_document_and_its_report_say_so(capacity, said):
     made = Planned(study, FOUND, (replace(chosen, **capacity),))
     card = next(one for one in cards(made) if one.name == "waiting")
     assert f"After 10 min down, the backlog at 20 k records/s {said}" in card.finding
-
-
-def test_one_key_of_the_study_without_the_other_is_refused():
-    given = {"query": "nexmark:q1", "targets": [1e4], "slots": [1, 2], "memory_mb": [1024]}
-    for keys, message in (
-        ({"outage_s": 600}, r"outage_s is given without catch_up_s\. Add it, or leave both out"),
-        ({"catch_up_s": 600}, "catch_up_s is given without outage_s"),
-        ({"outage_s": -1, "catch_up_s": 1}, r"outage_s is -1; it must be at least 0.001 and at most 604800 .seconds."),
-    ):
-        with pytest.raises(WorkbenchError, match=message):
-            study_from(given | keys)
 
 
 def test_the_panel_begins_where_a_plan_for_a_long_outage_is():

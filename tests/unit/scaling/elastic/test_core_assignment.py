@@ -1,32 +1,13 @@
 import random
 
-import numpy as np
 import pytest
 from refusals import refusals
 
 from workbench.scaling import assign_cores
-from workbench.scaling.elastic.assignment import migrated_bytes
 
 KB = 1024.0
 NAMES = ("current", "required", "node_cores", "state_bytes", "local_node", "data_intensity")
 PROBLEM = dict(zip(NAMES, ([[2, 1], [0, 2]], [2, 4], [4, 3], [90, 60], [0, 1], [0, 0]), strict=True))
-
-
-@pytest.mark.parametrize(
-    ("new", "cost"), [((1, 1), 15), ((3, 1), 7.5), ((2, 2), 15), ((2, 0), 30), ((2, 1), 0), ((0, 0), 90)]
-)
-def test_cost_of_a_transition(new, cost):
-    after = np.array(new)[:, None]
-    assert migrated_bytes(np.array([[2], [1]]), after, [90]) == pytest.approx(cost)
-    assert migrated_bytes(np.array([[0], [0]]), after, [90]) == 0  # of a new executor
-
-
-def test_optimum_uses_spare_cores_and_the_greedy_choice_does_not():
-    greedy = assign_cores(**PROBLEM)
-    assert (greedy.matrix, greedy.migrated_bytes, greedy.bound) == (((2, 1), (0, 3)), pytest.approx(5), None)
-    optimal = assign_cores(**PROBLEM, method="optimal")
-    assert (optimal.matrix, optimal.migrated_bytes) == (((2, 2), (0, 3)), pytest.approx(4))
-    assert optimal.bound == pytest.approx(4)
 
 
 @pytest.mark.parametrize("method", ["greedy", "optimal"])

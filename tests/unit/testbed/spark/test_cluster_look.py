@@ -41,7 +41,7 @@ def test_what_is_not_needed_does_not_end_the_look(monkeypatch):
     assert [(one["thing"], one["needed"]) for one in seen] == [("authentication", False), ("executors", True)]
 
 
-def test_a_master_that_does_not_answer_is_named():
+def test_a_master_that_does_not_answer_is_named_and_the_doctor_says_so(capsys):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and not listening
         nobody = Cluster(f"spark://127.0.0.1:{taken.getsockname()[1]}", SHARED)
@@ -49,6 +49,10 @@ def test_a_master_that_does_not_answer_is_named():
             nobody.reach()
         (seen,) = look_at(nobody, FOUR)
         assert (seen.thing, seen.found) == ("cluster", "not reached")
+        assert cli.main(["doctor", "--master", nobody.master, "--checkpoint", SHARED]) == 2
+    said = " ".join(capsys.readouterr().out.split())
+    assert "The cluster cannot measure yet: cluster." in said
+    assert f"The master {nobody.master} cannot be reached" in said
     with pytest.raises(WorkbenchError, match=r"cannot be reached \(a\.\.b:7077: .*label"):
         Cluster("spark://a..b:7077", SHARED).reach()
 
@@ -87,13 +91,3 @@ def test_what_was_seen_before_the_time_was_over_is_kept_and_the_users_folder_hid
         ("cluster", "no answer for 4 executors"),
     ]
     assert seen[-1].fix == "Spark did not finish within 540 s."
-
-
-def test_the_doctor_of_a_cluster_says_why_it_cannot_measure(capsys):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        master = f"spark://127.0.0.1:{taken.getsockname()[1]}"
-        assert cli.main(["doctor", "--master", master, "--checkpoint", SHARED]) == 2
-    said = " ".join(capsys.readouterr().out.split())
-    assert "The cluster cannot measure yet: cluster." in said
-    assert f"The master {master} cannot be reached" in said

@@ -6,6 +6,7 @@ from unittest.mock import MagicMock
 import pytest
 from cluster_examples import FOUR, STANDALONE
 from py4j.protocol import Py4JError
+from refusals import refusals
 
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.cluster import check_log_folder, check_shared, refused
@@ -73,21 +74,24 @@ def test_a_cluster_needs_no_memory_of_this_machine(tmp_path):
     assert "refused: gone full. Run the same again; 'workbench" in str(driver._refused(OSError("gone.\nat x"), there))
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("java.io.InvalidClassException: org.apache.spark.deploy; local class incompatible", "runs another version"),
-        ("java.lang.ClassNotFoundException: org.apache.spark.rpc.Gone", "runs another version"),
-        ("java.lang.ClassNotFoundException: Class com.shop.Codec not found",
-         r"class com\.shop\.Codec is missing on the workers of spark://m:7077\. Add .*spark\.jars\.packages"),
-        ("java.lang.NoClassDefFoundError: com/shop/Codec", r"class com\.shop\.Codec is missing"),
-        ("PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.10",
-         "Python is of another version than this one: .*3.10"),
-        ('java.io.IOException: Cannot run program "/opt/py": error=2', "workers have no such Python: .*/opt/py"),
-        ("  ModuleNotFoundError: No module named 'pyarrow'", "lacks a package: .*'pyarrow'. Install it there"),
-        ("SparkException: x\nCaused by: java.lang.Error: full", r"failed: java\.lang\.Error: full\. 'workbench doctor"),
-    ],
+def raised(text, environment=None):
+    raise refused(text, replace(STANDALONE, environment=environment))
+
+
+PACKED = "packages.tar.gz"
+test_what_spark_says_of_a_cluster_is_named_with_the_next_step = refusals(
+    raised,
+    ("java.io.InvalidClassException: org.apache.spark.deploy; local class incompatible", "runs another version"),
+    ("java.lang.ClassNotFoundException: org.apache.spark.rpc.Gone", "runs another version"),
+    ("java.lang.ClassNotFoundException: Class com.shop.Codec not found",
+     r"class com\.shop\.Codec is missing on the workers of spark://m:7077\. Add .*spark\.jars\.packages"),
+    ("java.lang.NoClassDefFoundError: com/shop/Codec", r"class com\.shop\.Codec is missing"),
+    ("PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.10",
+     "Python is of another version than this one: .*3.10"),
+    ('java.io.IOException: Cannot run program "/opt/py": error=2', "workers have no such Python: .*/opt/py"),
+    ("  ModuleNotFoundError: No module named 'pyarrow'", "lacks a package: .*'pyarrow'. Install it there"),
+    ("SparkException: x\nCaused by: java.lang.Error: full", r"failed: java\.lang\.Error: full\. 'workbench doctor"),
+    ("Python in worker has different version: 3.9", PACKED, r"packages.tar.gz has a Python of another.* 3\.\d+ \(env"),
+    ('Cannot run program "./environment/bin/python": error=2', PACKED, r"no Python that runs on the .*: .*conda-pack"),
+    ("ModuleNotFoundError: No module named 'pyarrow'", PACKED, r"lacks a package: .*'pyarrow'. Install it there, and"),
 )  # fmt: skip
-def test_what_spark_says_of_a_cluster_is_named_with_the_next_step(text, message):
-    with pytest.raises(WorkbenchError, match=message):
-        raise refused(text, STANDALONE)
