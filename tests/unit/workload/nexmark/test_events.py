@@ -2,16 +2,18 @@
 
 import pickle
 import re
+import sys
 from collections import Counter
 
 import benchmark_script
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from plain_nexmark import draw_one
 
 from workbench.errors import WorkbenchError
-from workbench.workload import Generator
+from workbench.workload import EventClock, Generator
 from workbench.workload.nexmark import DEFAULT_CLOCK, SCHEMA, NexmarkGenerator, NexmarkSettings, events, query
 from workbench.workload.nexmark.events import Draws, adjusted_numbers, channel_id, hot_id, last_ids, mix, pools
 from workbench.workload.nexmark.inference import ImageGenerator
@@ -35,16 +37,25 @@ def ids_at(table, kind):
     return np.flatnonzero(table["event_type"].to_numpy() == kind).astype(np.int64)
 
 
-# event: kind, latest person, latest auction
+# kind, latest person, latest auction, hot auction, hot bidder, hot seller, random auction, random person
 TABLE = {
-    0: (0, 0, -1), 1: (1, 0, 0), 3: (1, 0, 2), 4: (2, 0, 2), 50: (0, 1, 2), 51: (1, 1, 3), 54: (2, 1, 5),
-    1666: (2, 33, 101), 5001: (1, 100, 300), 5004: (2, 100, 302), 123456: (2, 2469, 7409),
-}  # fmt: skip
+    0: (0, 0, -1, None, None, None, None, None),
+    1: (1, 0, 0, None, None, 1000, None, (1000, 1010)),
+    3: (1, 0, 2, None, None, 1000, None, (1000, 1010)),
+    4: (2, 0, 2, 1000, 1001, None, (1000, 1012), (1000, 1010)),
+    50: (0, 1, 2, None, None, None, None, None),
+    51: (1, 1, 3, None, None, 1000, None, (1000, 1011)),
+    54: (2, 1, 5, 1000, 1001, None, (1000, 1015), (1000, 1011)),
+    1666: (2, 33, 101, 1100, 1001, None, (1001, 1111), (1000, 1043)),
+    5001: (1, 100, 300, None, None, 1100, None, (1000, 1110)),
+    5004: (2, 100, 302, 1300, 1101, None, (1202, 1312), (1000, 1110)),
+    123456: (2, 2469, 7409, 8400, 3401, None, (8309, 8419), (2470, 3479)),
+}
 
 
 @pytest.mark.parametrize("event_id", TABLE)
 def test_kinds_and_latest_ids_are_those_of_the_published_table(event_id):
-    kind, person, auction = TABLE[event_id]
+    kind, person, auction, *_ = TABLE[event_id]
     table = events(event_id, event_id + 1)
     assert table["event_type"].to_pylist() == [kind]
     latest_person, latest_auction = last_ids(np.array([event_id]), DEFAULTS)
@@ -56,6 +67,44 @@ def test_kinds_and_latest_ids_are_those_of_the_published_table(event_id):
         assert row["auction"]["id"] == 1000 + auction
 
 
+def draws_of(event_id, record, name):
+    """The values a reference takes at one event id over many seeds."""
+    return Counter(
+        events(event_id, event_id + 1, NexmarkSettings(seed=seed))[record].combine_chunks().field(name)[0].as_py()
+        for seed in range(25)
+    )
+
+
+@pytest.fixture
+def _small_pools(monkeypatch):
+    """Texts of one seed for all: only the references matter, and making texts takes a while."""
+    one = pools(DEFAULTS)
+    module = sys.modules[NexmarkGenerator.__module__]  # the package's `events` is the function
+    monkeypatch.setattr(module, "pools", lambda _: one)
+
+
+@pytest.mark.usefixtures("_small_pools")
+@pytest.mark.parametrize("event_id", [event_id for event_id, row in TABLE.items() if row[0] == 2])
+def test_bids_refer_to_the_hot_and_random_ids_of_the_published_table(event_id):
+    *_, hot_auction, hot_bidder, _, auctions, people = TABLE[event_id]
+    seen = draws_of(event_id, "bid", "auction")
+    assert seen.most_common(1)[0][0] == hot_auction
+    assert len(seen) > 1
+    assert all(auctions[0] <= auction <= auctions[1] for auction in seen if auction != hot_auction)
+    seen = draws_of(event_id, "bid", "bidder")
+    assert seen.most_common(1)[0][0] == hot_bidder
+    assert all(people[0] <= bidder <= people[1] for bidder in seen if bidder != hot_bidder)
+
+
+@pytest.mark.usefixtures("_small_pools")
+@pytest.mark.parametrize("event_id", [event_id for event_id, row in TABLE.items() if row[0] == 1])
+def test_auctions_refer_to_the_hot_and_random_sellers_of_the_published_table(event_id):
+    hot_seller, people = TABLE[event_id][5], TABLE[event_id][7]
+    seen = draws_of(event_id, "auction", "seller")
+    assert seen.most_common(1)[0][0] == hot_seller
+    assert all(people[0] <= seller <= people[1] for seller in seen)
+
+
 def test_order_within_groups_is_the_published_permutation_and_shows_in_event_times():
     numbers = np.arange(8)
     assert adjusted_numbers(numbers, 10).tolist() == [0, 3, 6, 9, 2, 5, 8, 1]
@@ -63,6 +112,39 @@ def test_order_within_groups_is_the_published_permutation_and_shows_in_event_tim
     assert sorted(adjusted_numbers(np.arange(1000), 100).tolist()) == list(range(1000))
     times = events(0, 8, NexmarkSettings(group_size=10))["dateTime"].cast(pa.int64()).to_numpy()
     assert ((times - DEFAULT_CLOCK.origin_us) // 100).tolist() == [0, 3, 6, 9, 2, 5, 8, 1]
+
+
+@pytest.mark.parametrize(("generators", "expected"), [(1, [0, 0, 1, 1, 100]), (8, [0, 7, 8, 8, 800])])
+def test_times_at_ten_thousand_a_second_are_the_published_ones(generators, expected):
+    clock = EventClock(DEFAULT_CLOCK.origin_us, 0, 100.0 * generators)
+    batch = next(NexmarkGenerator().batches(0, 1001, clock))
+    ms = (batch["dateTime"].cast(pa.int64()).to_numpy() - clock.origin_us) // 1000
+    assert ms[[0, 9, 10, 11, 1000]].tolist() == expected
+
+
+def test_spacing_below_a_microsecond_does_not_collapse():
+    clock = EventClock(DEFAULT_CLOCK.origin_us, 0, 0.1)  # 10 million a second
+    batch = next(NexmarkGenerator().batches(0, 1000, clock))
+    times = batch["dateTime"].cast(pa.int64()).to_numpy() - clock.origin_us
+    assert times[-1] == 99
+    assert len(set(times.tolist())) == 100
+
+
+@pytest.mark.parametrize(
+    ("spacing_us", "horizons"),
+    [(100.0, (166, 167)), (800.0, (1332, 1333)), (1.0, (1, 2)), (0.1, (0, 1)), (0.8, (1, 2))],
+)
+def test_auctions_last_as_long_as_published(spacing_us, horizons):
+    clock = EventClock(DEFAULT_CLOCK.origin_us, 0, spacing_us)
+    table = pa.Table.from_batches(NexmarkGenerator().batches(0, 60_000, clock), SCHEMA)
+    auctions = table.filter(pc.equal(table["event_type"], 1))
+    starts = auctions["dateTime"].cast(pa.int64()).to_numpy()
+    expires = auctions["auction"].combine_chunks().field("expires").cast(pa.int64()).to_numpy()
+    lifetimes = (expires - starts) // 1000
+    low, high = horizons
+    assert lifetimes.min() == 1
+    assert max(1, 2 * low) - 1 <= lifetimes.max() <= max(1, 2 * high)
+    assert lifetimes.mean() == pytest.approx((low + high) / 2 + 0.5, rel=0.03, abs=0.6)
 
 
 def test_kinds_come_in_the_exact_proportions_and_skew_is_the_published_one(long_stream):
@@ -157,6 +239,16 @@ def test_random_words_are_splitmix64_and_another_seed_gives_other_rows():
     assert Draws(5, ids).words(7).tolist() == [draw_one(5, int(i), 7) for i in ids]
     first, other = (events(0, 2000, NexmarkSettings(seed=seed)).to_pylist() for seed in (3, 4))
     assert all(a != b for a, b in zip(first, other, strict=True))
+
+
+def test_late_events_keep_their_content_and_have_the_share_and_delay_asked_for():
+    late = events(0, 50_000, NexmarkSettings(late_probability=0.1, late_delay_s=3.0))
+    times = events(0, 50_000)["dateTime"].cast(pa.int64()).to_numpy()
+    delay = times - late["dateTime"].cast(pa.int64()).to_numpy()
+    assert np.mean(delay > 0) == pytest.approx(0.1, abs=0.005)
+    assert delay[delay > 0].min() >= 1000
+    assert 2_950_000 < delay.max() <= 3_000_000
+    assert late["bid"].equals(events(0, 50_000)["bid"])
 
 
 def test_generator_is_a_small_value_that_pickles_makes_moderate_batches_and_refuses_a_backward_range():
