@@ -30,7 +30,7 @@ slots: [1, 2]
 memory_mb: [1024]
 slot_cpus: 0.4
 interval_s: 2
-tolerance: 0.1
+tolerance: 0.25
 minutes: 1
 warmup_s: 20
 """
