@@ -273,15 +273,15 @@ def find_pattern(  # noqa: C901, PLR0912, PLR0915, PLR0917
         np.zeros(6, dtype=np.int64),
         np.zeros(operators + 6, dtype=np.int64),
     )
-    pattern, rest = np.zeros(operators, dtype=np.int64), total.copy()
+    pattern = np.zeros(operators, dtype=np.int64)
     left, step = np.zeros(operators, dtype=np.int64), np.ones(operators, dtype=np.int64)
     gained, used = np.zeros(operators + 1), np.zeros(operators + 1, dtype=np.int64)
     relaxation.width[GAIN] = math.inf
     relaxation.coef[:NET] = graph.load
     relaxation.coef[GAIN] = -gain
-    fewest = graph.least
+    fewest, fullest = graph.least, graph.slots
     if share:
-        fewest = max(fewest, total.sum() - graph.slots)
+        fewest, fullest = max(fewest, total.sum() - graph.slots), min(fullest, total.sum() - graph.least)
     best_gain, best_cost, seen, depth, entering = -math.inf, math.inf, 0, 0, True
     while depth >= 0:
         if seen >= nodes:
@@ -319,14 +319,11 @@ def find_pattern(  # noqa: C901, PLR0912, PLR0915, PLR0917
             if goal == FARTHEST:  # nor does any further count reach it
                 left[depth] = 0
             continue
-        if used[operators] < fewest or used[operators] > graph.slots:
+        if not fewest <= used[operators] <= fullest:
             continue
         here = pattern_cost(graph, pattern, speeds[0])
         if share and here <= cost:
-            rest[:] = total - pattern
-            if rest.sum() < graph.least:
-                continue
-            here = max(here, pattern_cost(graph, rest, speeds[1]))
+            here = max(here, pattern_cost(graph, total - pattern, speeds[1]))
         if here <= cost:
             best_gain, best_cost = gained[operators], here
             found[:] = pattern
@@ -350,7 +347,7 @@ def _draw(state: int, choices: int) -> tuple[int, int]:
 
 
 @compiled
-def improve(  # noqa: C901, PLR0915, PLR0917
+def improve(  # noqa: C901, PLR0912, PLR0915, PLR0917
     graph: Graph, speeds: Floats, plan: Ints, target: float, seed: int, nodes: int
 ) -> tuple[float, int, int]:
     """Lower the highest cost of a plan, in place, until it is at most `target` or `nodes` were visited.
@@ -414,13 +411,11 @@ def improve(  # noqa: C901, PLR0915, PLR0917
             seen += tried
             if cost == math.inf:
                 continue
-        untried[one] = True
-        untried[other] = True
-        total = plan[one] + plan[other]
+        plan[other] += plan[one] - kept
         plan[one] = kept
-        plan[other] = total - kept
-        costs[one] = pattern_cost(graph, plan[one], speeds[one])
-        costs[other] = pattern_cost(graph, plan[other], speeds[other])
+        for worker in (one, other):
+            untried[worker] = True
+            costs[worker] = pattern_cost(graph, plan[worker], speeds[worker])
     return costs.max(), seen, seed
 
 
