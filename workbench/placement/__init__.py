@@ -9,16 +9,7 @@ from workbench.placement.baselines import flink_default, flink_evenly, query_by_
 from workbench.placement.counting import count_plans, count_within
 from workbench.placement.exact import OptimalPlan, optimal
 from workbench.placement.groups import GroupAllocation, Job, best_allocation, naive, task_level, top_down
-from workbench.placement.inputs import (
-    BATCH,
-    PlacementInput,
-    batch_query,
-    measured_query,
-    placed_together,
-    read_placement_input,
-    shapes_of,
-    thresholds_of,
-)
+from workbench.placement.inputs import placed_together, read_placement_input, shapes_of, thresholds_of
 from workbench.placement.methods import (
     DRAWN,
     METHODS,
@@ -32,6 +23,7 @@ from workbench.placement.methods import (
     place,
 )
 from workbench.placement.problem import DIMENSIONS, CostVector, PlacementProblem, Plan, Subtask
+from workbench.placement.request import PlacementInput
 from workbench.placement.skew import placement_groups
 from workbench.placement.throughput import (
     ONE_GBIT,
@@ -46,3 +38,4 @@ from workbench.placement.throughput import (
     simulated,
     spread,
 )
+from workbench.placement.unit_costs import BATCH, batch_query, measured_query

@@ -33,7 +33,8 @@ from workbench.checks import not_negative, whole, within
 from workbench.dataflow import Dataflow, OperatorProfile
 from workbench.errors import WorkbenchError
 from workbench.placement._effort import deadline
-from workbench.placement.problem import Counts, PlacementProblem, arriving_rates, require_each, source_rates
+from workbench.placement.problem import Counts, PlacementProblem
+from workbench.placement.unit_costs import arriving_rates, require_each
 
 _SCALE = 1000.0  # CBC prints its bound with three decimals
 _ROUNDED = 1e-6
@@ -335,7 +336,7 @@ def odrp(
     not_negative("link_delay_s", link_delay_s, "seconds")
     within("congestion", congestion, 1, math.inf, "service times", ends="[)")
     within("availability", availability, 0, 1, "a probability", ends="(]")
-    arriving = arriving_rates(dataflow, profiles, source_rates(dataflow, rate))
+    arriving = arriving_rates(dataflow, profiles, rate)
     names = [name for name in dataflow.topological_order() if name in profiles or name not in dataflow.sources]
     require_each("profile", profiles, names, dataflow)
     sizes = _sizes(names, workers, slots, most, fixed or {})

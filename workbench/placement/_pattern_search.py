@@ -54,6 +54,8 @@ class Relaxation(NamedTuple):
     coef: Floats  # (6, operators)
     top: Floats  # (operators,)
     low: Ints  # (operators,): least counts; the relaxation is in what exceeds them
+    rest: Ints  # (operators,): tasks of the other worker, as long as those still open are there
+    upper: Floats  # (operators + 6,): upper bounds of the columns
     table: Floats  # (7, operators + 7): rows, last the reduced profits; last column the levels
     basis: Ints  # (6,)
     state: Ints  # (operators + 6,): 0 at its lower bound, 1 at its upper bound, 2 basic
@@ -82,86 +84,72 @@ def pattern_cost(graph: Graph, pattern: Ints, speed: float) -> float:
 
 
 @compiled
-def _relax(  # noqa: C901, PLR0912, PLR0917
-    graph: Graph, pattern: Ints, depth: int, cost: float, speed: float, relaxation: Relaxation
+def _relax(  # noqa: PLR0917
+    graph: Graph, pattern: Ints, depth: int, cost: float, speed: float, total: Ints, relaxation: Relaxation
 ) -> None:
-    """Relax what is left below a node to 0 <= room - coef x <= width, 0 <= x <= top, for a cost of at most `cost`.
-
-    A product of two open counts is replaced by what it is at most: the second at its top.
-    """
-    room, width, coef, top = relaxation.room, relaxation.width, relaxation.coef, relaxation.top
-    used = 0
+    """Relax what is left below a node to 0 <= room - coef x <= width, 0 <= x <= top, for a cost of at most `cost`."""
+    room, width = relaxation.room, relaxation.width
     room[SLOTS] = graph.slots
     for row in range(1, 4):
         width[row] = math.inf
         room[row] = (cost + graph.ideal[row - 1]) * speed if graph.counts[row - 1] else _FREE
-    for operator in range(depth):
-        used += pattern[operator]
-        for row in range(3):
+    for row in range(3):
+        for operator in range(depth):
             room[row] -= graph.load[row, operator] * pattern[operator]
-    left = graph.slots - used
-    width[SLOTS] = left - max(0, graph.least - used)
-    for operator in range(depth, len(pattern)):
-        top[operator] = min(top[operator], left)
-        for row in range(3):
-            coef[row, operator] = graph.load[row, operator]
-        coef[NET, operator] = 0.0
-    if not graph.counts[2]:
-        return
-    for edge in range(len(graph.link)):
-        u, v, link = graph.upstream[edge], graph.downstream[edge], graph.link[edge]
-        if graph.forward[edge]:
-            sent, here = (pattern[u] if u < depth else 0), (pattern[v] if v < depth else top[v])
-            if sent > here or (v < depth and here == 0):  # more senders than receivers in any case
-                room[NET] -= link * (sent - (here if v < depth else 0))
-                coef[NET, u] += link
-                coef[NET, v] -= link
-        elif u < depth:
-            if v < depth:
-                room[NET] -= link * pattern[u] * (graph.tasks[v] - pattern[v])
-            else:
-                room[NET] -= link * pattern[u] * graph.tasks[v]
-                coef[NET, v] -= link * pattern[u]
-        else:
-            coef[NET, u] += link * (graph.tasks[v] - (pattern[v] if v < depth else top[v]))
+    width[SLOTS] = min(room[SLOTS], graph.slots - graph.least)
+    for operator in range(depth, len(total)):
+        relaxation.top[operator] = min(total[operator], room[SLOTS])
+    if graph.counts[2]:
+        _relax_links(graph, pattern, depth, NET, relaxation)
 
 
 @compiled
-def _relax_there(  # noqa: C901, PLR0917
+def _relax_there(  # noqa: PLR0917
     graph: Graph, pattern: Ints, depth: int, cost: float, speeds: Floats, total: Ints, relaxation: Relaxation
 ) -> None:
     """Add to the relaxation that the rest of `total`, on the other worker, fits and costs at most `cost` there."""
-    room, width, coef, top = relaxation.room, relaxation.width, relaxation.coef, relaxation.top
-    rest = 0
+    room, width, rest = relaxation.room, relaxation.width, relaxation.rest
+    there = 0
     for operator in range(len(total)):
-        rest += total[operator] - (pattern[operator] if operator < depth else 0)
-    width[SLOTS] = min(width[SLOTS], room[SLOTS] - max(0, rest - graph.slots))
+        rest[operator] = total[operator] - pattern[operator]
+        there += rest[operator]
+    width[SLOTS] = min(width[SLOTS], room[SLOTS] - max(0, there - graph.slots))
     for row in range(1, 3):
         if graph.counts[row - 1]:
             width[row] = (cost + graph.ideal[row - 1]) * (speeds[0] + speeds[1])
             for operator in range(len(total)):
                 width[row] -= graph.load[row, operator] * total[operator]
     width[NET_THERE] = math.inf
-    room[NET_THERE] = (cost + graph.ideal[2]) * speeds[1] if graph.counts[2] else _FREE
-    for operator in range(depth, len(total)):
-        coef[NET_THERE, operator] = 0.0
-    if not graph.counts[2]:
-        return
+    room[NET_THERE] = _FREE
+    if graph.counts[2]:
+        room[NET_THERE] = (cost + graph.ideal[2]) * speeds[1]
+        _relax_links(graph, rest, depth, NET_THERE, relaxation)
+
+
+@compiled
+def _relax_links(graph: Graph, tasks: Ints, depth: int, row: int, relaxation: Relaxation) -> None:
+    """Add the load of the links of a worker with `tasks`, to which the open tasks come; there, from which they go.
+
+    A product of two open counts is replaced by what it is at most: the second at its top.
+    """
+    room, coef, top = relaxation.room, relaxation.coef, relaxation.top
+    sign = 1 if row == NET else -1
+    coef[row, :] = 0.0
     for edge in range(len(graph.link)):
         u, v, link = graph.upstream[edge], graph.downstream[edge], graph.link[edge]
-        sent, here = (pattern[u] if u < depth else 0), (pattern[v] if v < depth else 0)
+        fewest = tasks[u] - (top[u] if sign < 0 and u >= depth else 0)
+        most = tasks[v] + (top[v] if sign > 0 and v >= depth else 0)
         if graph.forward[edge]:
-            if total[u] - (sent if u < depth else top[u]) > total[v] - here:  # more senders there in any case
-                room[NET_THERE] -= link * (total[u] - sent - total[v] + here)
-                coef[NET_THERE, u] -= link
-                coef[NET_THERE, v] += link
-            continue
-        away = graph.tasks[v] - total[v] + here
-        room[NET_THERE] -= link * (total[u] - sent) * away
-        if u >= depth:
-            coef[NET_THERE, u] -= link * away
-        elif v >= depth:
-            coef[NET_THERE, v] += link * (total[u] - sent)
+            if fewest > most or (sign > 0 and v < depth and most == 0):  # more senders than receivers in any case
+                room[row] -= link * (tasks[u] - tasks[v])
+                coef[row, u] += sign * link
+                coef[row, v] -= sign * link
+        elif u < depth <= v:
+            room[row] -= link * tasks[u] * (graph.tasks[v] - tasks[v])
+            coef[row, v] -= sign * link * tasks[u]
+        else:
+            room[row] -= link * tasks[u] * (graph.tasks[v] - most)
+            coef[row, u] += sign * link * (graph.tasks[v] - most)
 
 
 @compiled
@@ -179,32 +167,28 @@ def _shift(depth: int, rows: int, relaxation: Relaxation) -> bool:
 
 
 @compiled
-def _highest(  # noqa: C901, PLR0912, PLR0915
-    operator: int, sign: float, depth: int, rows: int, relaxation: Relaxation
-) -> float:
+def _highest(operator: int, sign: float, depth: int, rows: int, relaxation: Relaxation) -> float:  # noqa: C901, PLR0912
     """Bound sign x of an open operator over the relaxation from above by the dual simplex; -inf if nothing fits.
 
     Columns are the open operators and one slack per row, all between 0 and an upper bound. Every step is dual
     feasible, so its value is a bound.
     """
-    room, width, coef, top, _, table, basis, state = relaxation
+    room, width, coef, top, _, _, upper, table, basis, state = relaxation
     free = len(top) - depth
     columns = free + rows
     value = 0.0
+    for column in range(columns):
+        upper[column] = top[depth + column] if column < free else width[column - free]
+        state[column] = 0 if column < free else 2
+        table[rows, column] = 0.0
     for row in range(rows):
         if width[row] < -_FITS:
             return -math.inf
         basis[row] = free + row
-        state[free + row] = 2
         table[row, columns] = room[row]
-        for column in range(free):
-            table[row, column] = coef[row, depth + column]
-        for column in range(free, columns):
-            table[row, column] = 1.0 if column == free + row else 0.0
-    for column in range(columns):
-        table[rows, column] = 0.0
-        if column < free:
-            state[column] = 0
+        for column in range(columns):
+            table[row, column] = coef[row, depth + column] if column < free else 0.0
+        table[row, free + row] = 1.0
     table[rows, operator - depth] = sign
     if sign > 0:
         state[operator - depth] = 1
@@ -215,7 +199,7 @@ def _highest(  # noqa: C901, PLR0912, PLR0915
         leaving, worst, below = -1, _FITS, True
         for row in range(rows):
             level = table[row, columns]
-            over = level - (top[depth + basis[row]] if basis[row] < free else width[basis[row] - free])
+            over = level - upper[basis[row]]
             if -level > worst:
                 leaving, worst, below = row, -level, True
             if over > worst:
@@ -234,11 +218,8 @@ def _highest(  # noqa: C901, PLR0912, PLR0915
         if entering < 0:
             return -math.inf
         out = basis[leaving]
-        target, start = 0.0, 0.0
-        if not below:
-            target = top[depth + out] if out < free else width[out - free]
-        if state[entering] == 1:
-            start = top[depth + entering] if entering < free else width[entering - free]
+        target = 0.0 if below else upper[out]
+        start = upper[entering] if state[entering] == 1 else 0.0
         pivot = table[leaving, entering]
         step = (table[leaving, columns] - target) / pivot
         value += table[rows, entering] * step
@@ -286,18 +267,21 @@ def find_pattern(  # noqa: C901, PLR0912, PLR0915, PLR0917
         np.zeros((6, operators)),
         np.zeros(operators),
         low,
+        np.zeros(operators, dtype=np.int64),
+        np.zeros(operators + 6),
         np.zeros((7, operators + 7)),
         np.zeros(6, dtype=np.int64),
         np.zeros(operators + 6, dtype=np.int64),
     )
-    pattern, rest = np.zeros(operators, dtype=np.int64), total.copy()
+    pattern = np.zeros(operators, dtype=np.int64)
     left, step = np.zeros(operators, dtype=np.int64), np.ones(operators, dtype=np.int64)
     gained, used = np.zeros(operators + 1), np.zeros(operators + 1, dtype=np.int64)
     relaxation.width[GAIN] = math.inf
+    relaxation.coef[:NET] = graph.load
     relaxation.coef[GAIN] = -gain
-    fewest = graph.least
+    fewest, fullest = graph.least, graph.slots
     if share:
-        fewest = max(fewest, total.sum() - graph.slots)
+        fewest, fullest = max(fewest, total.sum() - graph.slots), min(fullest, total.sum() - graph.least)
     best_gain, best_cost, seen, depth, entering = -math.inf, math.inf, 0, 0, True
     while depth >= 0:
         if seen >= nodes:
@@ -305,8 +289,7 @@ def find_pattern(  # noqa: C901, PLR0912, PLR0915, PLR0917
         if entering:
             seen += 1
             entering = False
-            relaxation.top[:] = total
-            _relax(graph, pattern, depth, cost, speeds[0], relaxation)
+            _relax(graph, pattern, depth, cost, speeds[0], total, relaxation)
             relaxation.room[GAIN] = gained[depth] - reach + _EPS if reach > -math.inf else _FREE
             if share:
                 _relax_there(graph, pattern, depth, cost, speeds, total, relaxation)
@@ -320,6 +303,7 @@ def find_pattern(  # noqa: C901, PLR0912, PLR0915, PLR0917
                 step[depth] = -1 if descending else 1
                 pattern[depth] = last + 1 if descending else first - 1
         if left[depth] <= 0:
+            pattern[depth] = 0
             depth -= 1
             continue
         left[depth] -= 1
@@ -335,14 +319,11 @@ def find_pattern(  # noqa: C901, PLR0912, PLR0915, PLR0917
             if goal == FARTHEST:  # nor does any further count reach it
                 left[depth] = 0
             continue
-        if used[operators] < fewest or used[operators] > graph.slots:
+        if not fewest <= used[operators] <= fullest:
             continue
         here = pattern_cost(graph, pattern, speeds[0])
         if share and here <= cost:
-            rest[:] = total - pattern
-            if rest.sum() < graph.least:
-                continue
-            here = max(here, pattern_cost(graph, rest, speeds[1]))
+            here = max(here, pattern_cost(graph, total - pattern, speeds[1]))
         if here <= cost:
             best_gain, best_cost = gained[operators], here
             found[:] = pattern
@@ -366,7 +347,7 @@ def _draw(state: int, choices: int) -> tuple[int, int]:
 
 
 @compiled
-def improve(  # noqa: C901, PLR0915, PLR0917
+def improve(  # noqa: C901, PLR0912, PLR0915, PLR0917
     graph: Graph, speeds: Floats, plan: Ints, target: float, seed: int, nodes: int
 ) -> tuple[float, int, int]:
     """Lower the highest cost of a plan, in place, until it is at most `target` or `nodes` were visited.
@@ -430,13 +411,11 @@ def improve(  # noqa: C901, PLR0915, PLR0917
             seen += tried
             if cost == math.inf:
                 continue
-        untried[one] = True
-        untried[other] = True
-        total = plan[one] + plan[other]
+        plan[other] += plan[one] - kept
         plan[one] = kept
-        plan[other] = total - kept
-        costs[one] = pattern_cost(graph, plan[one], speeds[one])
-        costs[other] = pattern_cost(graph, plan[other], speeds[other])
+        for worker in (one, other):
+            untried[worker] = True
+            costs[worker] = pattern_cost(graph, plan[worker], speeds[worker])
     return costs.max(), seen, seed
 
 

@@ -109,29 +109,26 @@ def _of_rate(problem: PlacementProblem, worker: Worker, gap: float, effort: Effo
         limits[limited] = proven[0] * capacity[limited]
     for dimension in np.flatnonzero(problem.span > 0).tolist():
         part = effort.part(_TIES if proven else 1 - 2 * _TIES)
-        better, bound = _less(problem, dimension, limits, plan, gap, part)
-        if (problem.bottleneck(given.counts(better)) <= limits * (1 + _SAME)).all():
-            plan = better
-        load = float(problem.bottleneck(given.counts(plan))[dimension])
+        load, bound = float(problem.bottleneck(given.counts(plan))[dimension]), 0.0
+        if load > 0:
+            better, _, bound = _least(_within(problem, dimension, limits, load), plan, gap, part)
+            bound *= load
+            if (problem.bottleneck(given.counts(better)) <= limits * (1 + _SAME)).all():
+                plan = better
+            load = float(problem.bottleneck(given.counts(plan))[dimension])
         limits[dimension] = min(limits[dimension], load)
         proven = proven or (load, bound, DIMENSIONS[dimension])
     return _proven(problem.plan(given.counts(plan)), *(proven or (0.0, 0.0, DIMENSIONS[0])))
 
 
-def _less(  # noqa: PLR0917
-    problem: PlacementProblem, dimension: int, limits: Floats, plan: Ints, gap: float, effort: Effort
-) -> tuple[Ints, float]:
-    """Lower the largest load in one dimension from a plan within the limits; bound it for all plans within them."""
-    unit = float(problem.bottleneck(instance(problem, (1, 1, 1)).counts(plan))[dimension])
-    if unit <= 0:
-        return plan, 0.0
+def _within(problem: PlacementProblem, dimension: int, limits: Floats, unit: float) -> Instance:
+    """Make the instance whose cost is the load in one dimension, and very high for plans beyond the limits."""
     scale, offset = np.zeros(3), np.zeros(3)
     known = np.isfinite(limits)
     scale[known] = _FORBIDDEN / np.where(limits > 0, limits, problem.ideal + problem.span)[known]
     offset[known] = limits[known] * (1 + SLACK) * scale[known]
     scale[dimension], offset[dimension], known[dimension] = 1 / unit, 0.0, True
-    better, _, bound = _least(scaled(problem, scale, offset, known.tolist()), plan, gap, effort)
-    return better, bound * unit
+    return scaled(problem, scale, offset, known.tolist())
 
 
 def _proven(best: Plan, value: float, bound: float, of: str) -> OptimalPlan:

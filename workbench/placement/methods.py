@@ -28,9 +28,10 @@ from workbench.placement.baselines import (
 )
 from workbench.placement.exact import optimal
 from workbench.placement.groups import GroupAllocation, Job, best_allocation, naive, task_level, top_down
-from workbench.placement.inputs import PlacementInput
-from workbench.placement.problem import SLACK, CostVector, Counts, PlacementProblem, arriving_rates
+from workbench.placement.problem import SLACK, CostVector, Counts, PlacementProblem
+from workbench.placement.request import PlacementInput
 from workbench.placement.throughput import PlacedRate, placed_rate
+from workbench.placement.unit_costs import arriving_rates
 from workbench.simulation import Worker
 
 SEARCH_S = 5.0

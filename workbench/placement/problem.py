@@ -26,6 +26,7 @@ from workbench.arrays import Floats, Ints
 from workbench.checks import entries, integer, not_negative, positive, shown, whole
 from workbench.dataflow import Dataflow, OperatorProfile, Partitioning
 from workbench.errors import WorkbenchError
+from workbench.placement.unit_costs import arriving_rates, require_each
 
 SLACK = 1e-9
 """Costs within this are equal; a cost that exceeds its threshold by no more fits."""
@@ -246,7 +247,7 @@ class PlacementProblem:
             Tasks of every operator, as planned. If left out, the least number that keeps every task below one CPU
             second per second. A source without parallelism, or then without profile, runs elsewhere and is not placed.
         """
-        arriving = arriving_rates(dataflow, profiles, source_rates(dataflow, rate))
+        arriving = arriving_rates(dataflow, profiles, rate)
         known = profiles if parallelism is None else parallelism
         operators = [operator.name for operator in dataflow.operators]
         placed = [name for name in operators if name not in dataflow.sources or name in known]
@@ -497,42 +498,3 @@ def _tasks_by_operator(values: object, names: tuple[str, ...]) -> tuple[int, ...
     """Tasks of every operator."""
     counts = zip(names, _by_operator("parallelism", values, names), strict=True)
     return tuple(whole(f"The parallelism of {name!r}", count, most=_MOST) for name, count in counts)
-
-
-def source_rates(dataflow: Dataflow, rate: float | Mapping[str, float]) -> Mapping[str, float]:
-    """Records/s of every source by name; one number is enough for a single source."""
-    sources = dataflow.sources
-    if not isinstance(rate, Mapping):
-        if len(sources) != 1:
-            raise WorkbenchError(
-                f"Dataflow {dataflow.name!r} has {len(sources)} sources ({', '.join(sources)}), but the rate is one "
-                "number; give the rate of every source by name."
-            )
-        rate = {sources[0]: rate}
-    if set(rate) != set(sources):
-        raise WorkbenchError(f"Rates are given for {', '.join(rate)}; the sources are {', '.join(sources)}.")
-    for name, value in rate.items():
-        not_negative(f"The rate of source {name!r}", value, "records/s")
-    return rate
-
-
-def require_each(thing: str, given: Mapping[str, object], names: Sequence[str], dataflow: Dataflow) -> None:
-    """Refuse a table that lacks one of the operators."""
-    for name in names:
-        if name not in given:
-            raise WorkbenchError(
-                f"Operator {name!r} of dataflow {dataflow.name!r} has no {thing}; "
-                f"those given are {', '.join(given) or 'none'}."
-            )
-
-
-def arriving_rates(
-    dataflow: Dataflow, profiles: Mapping[str, OperatorProfile], rates: Mapping[str, float]
-) -> dict[str, float]:
-    """Input rate of every operator; a consumer gets the full output of every operator that feeds it."""
-    arriving = {operator.name: rates.get(operator.name, 0.0) for operator in dataflow.operators}
-    for name in dataflow.topological_order():
-        for edge in dataflow.feeding.get(name, ()):
-            selectivity = profiles[edge.upstream].selectivity if edge.upstream in profiles else 1.0
-            arriving[name] += arriving[edge.upstream] * selectivity
-    return arriving

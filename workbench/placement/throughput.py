@@ -181,10 +181,8 @@ def shared(
     for name, target in targets.items():
         positive(f"The target of query {name!r}", target, "records/s")
     plan = PlacementProblem.together(queries).checked(counts)
-    loads, first = [], 0
-    for problem in queries.values():
-        loads.append(problem.worker_loads(plan[first : first + len(problem.operators)]))
-        first += len(problem.operators)
+    parts = np.split(plan, np.cumsum([len(problem.operators) for problem in queries.values()])[:-1])
+    loads = [problem.worker_loads(part) for problem, part in zip(queries.values(), parts, strict=True)]
     use = np.array(loads).reshape(len(queries), -1)  # one column per resource of a worker
     speeds = next(iter(queries.values())).speeds
     capacity = np.outer([worker.cpus, worker.io_bytes_per_s, worker.net_bytes_per_s], speeds).ravel()
