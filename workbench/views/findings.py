@@ -18,10 +18,10 @@ from workbench.scaling import JustinDecision
 from workbench.speed import REFERENCE, RelativeSpeed, relative_speed
 
 _LAW = "scaling"
-_TAKES = {
-    "halves": "StreamBed's rule (by halves) takes {}",
-    "leave-one-out": "The error on a run left out chooses {}",
-    "first": "There are too few runs for any error, so the first form is taken: {}",
+_WOULD_TAKE = {
+    "halves": "Of StreamBed's forms, its rule (by halves) would take {}",
+    "leave-one-out": "Of StreamBed's forms, the error on a run left out favours {}",
+    "first": "Of StreamBed's forms the first would be taken, because there are too few runs for any error: {}",
 }
 CHOICES = {
     "halves": "StreamBed's choice",
@@ -171,12 +171,12 @@ def forms(found: FormComparison) -> str:
         slots = None if fit is None else fit.slots[-1]
         none = f"by which no number of slots carries {rate}"
         asks = none if slots is None else f"which asks for {units.some(slots, 'slot')} at {rate}"
-    taken = ", ".join(filter(None, (_TAKES[found.rule].format(found.chosen), asks)))
+    favoured = ", ".join(filter(None, (_WOULD_TAKE[found.rule].format(found.chosen), asks)))
     if found.used == found.chosen:
-        return f"{taken}; the plan uses it, because the study sets its form."
+        return f"{favoured}; the plan uses it, because the study sets its form."
     planned = found.targets[-1].slots if found.targets else None
     own = form_name(found.used) + (f" ({units.some(planned, 'slot')})" if planned else "")
-    return f"{taken}; the plan uses {own} {_evidence(found)}."
+    return f"{favoured}; the plan uses {own} {_evidence(found)}."
 
 
 def _evidence(found: FormComparison) -> str:
