@@ -56,6 +56,7 @@ Concern = Literal[
     "levels off",
     "hot key",
     "trigger interval",
+    "fixed time",
     "late batches",
     "unbounded operators",
     "source share",
