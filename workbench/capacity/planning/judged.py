@@ -2,6 +2,7 @@
 
 The verdict goes by the probability of falling short, how far the slots lie beyond those measured, how wide the interval
 is, whether forms that fit alike disagree, and how many runs are doubtful: the first doubt, the gravest first, decides.
+A plan is called risky only where that probability is too high; other doubts are about what it rests on.
 
 On cores that are t times as fast everything in a batch takes 1/t of its time, so within an interval they do what those
 measured do within t times the interval: where the parts of a batch are known, the capacity there is t times the model's
@@ -118,7 +119,11 @@ def judge(
     for place, (doubted, reason, remedy) in enumerate((*grave, *some)):
         if doubted:
             return PlanVerdict(
-                "don't rely on it yet" if place < len(grave) else "risky", risk, reason, remedy.words, remedy.command
+                "don't rely on it yet" if place < len(grave) else "risky" if falls_short(risk) else "verify first",
+                risk,
+                reason,
+                remedy.words,
+                remedy.command,
             )
     return PlanVerdict("safe", risk, short, "")
 
