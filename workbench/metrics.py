@@ -148,7 +148,7 @@ class WriteCost:
     """What writing a batch takes: to the sink, and to the checkpoint; seconds.
 
     What the sink adds is the difference to batches of the same query that go to Spark's noop sink, without a quota.
-    With the noop sink nothing is added.
+    With the noop sink nothing is added. Errors are standard errors; None where they are unknown.
     """
 
     outside_s: float  # of a batch: only the driver works, between its offsets and its commit: starts tasks, commits
@@ -161,6 +161,10 @@ class WriteCost:
     growth_s: float = 0.0  # by which a batch outlasts the one before with as many rows; 0 if within the error
     batches: int = 0  # batches behind `growth_s`, from an empty sink on
     jobs_s: float | None = None  # of all tasks, in a batch's jobs of the sink itself, as when Delta reads its log
+    batch_error_s: float | None = None
+    task_error_s: float | None = None
+    record_error_s: float | None = None
+    jobs_error_s: float | None = None
 
 
 @dataclass(frozen=True)

@@ -231,10 +231,10 @@ def _written(measurement: Measurement) -> list[Card]:
     facts: dict[str, Cell | bool] = {
         "Sink": findings.sink_of(measurement),
         "Checkpoint": measurement.machine.facts.get("checkpoint"),
-        "The sink adds to the driver, per batch": units.seconds(seen.batch_s),
-        "The sink adds to a task, whatever its rows": units.seconds(seen.task_s),
-        "The sink adds to a task, per record read": units.seconds(seen.record_s),
-        "The sink's own jobs, all tasks together, per batch": units.seconds(seen.jobs_s or None),
+        "The sink adds to the driver, per batch": _erring(seen.batch_s, seen.batch_error_s),
+        "The sink adds to a task, whatever its rows": _erring(seen.task_s, seen.task_error_s),
+        "The sink adds to a task, per record read": _erring(seen.record_s, seen.record_error_s),
+        "The sink's own jobs, all tasks together, per batch": _erring(seen.jobs_s or None, seen.jobs_error_s),
         "Rows written per record read": seen.written,
         "Driver, of a batch, without any task": units.seconds(seen.outside_s),
         "Driver, offsets and commits to the checkpoint": units.seconds(seen.log_s),
@@ -245,6 +245,11 @@ def _written(measurement: Measurement) -> list[Card]:
     known = {name: value for name, value in facts.items() if value not in {None, units.UNKNOWN}}
     table = facts_table("What writing took", known)
     return [Card("writes", "What does writing cost?", findings.written(measurement), table=table)]
+
+
+def _erring(took: float | None, error: float | None) -> str:
+    """Write a duration, with its standard error where that is known."""
+    return units.seconds(took) + (f" (standard error {units.seconds(error)})" if error and took is not None else "")
 
 
 def _of_inputs(measurement: Measurement) -> str:

@@ -14,7 +14,7 @@ from workbench.views import findings
 from workbench.views.cards import Card
 from workbench.views.findings import about, backlog, basis, containers, deployment, origin, testbed_name
 
-_VERDICTS = {"safe": "safe", "risky": "risky", "don't rely on it yet": "unsure"}
+_VERDICTS = {"safe": "safe", "verify first": "risky", "risky": "risky", "don't rely on it yet": "unsure"}
 _WEIGHED = frozenset({"extrapolation", "wide interval", "few runs"})  # covered by every verdict
 _NEAR = 2  # deployments before and after the planned one
 _RISK = Unit(units.chance, "%", 100.0)

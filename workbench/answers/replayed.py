@@ -23,6 +23,7 @@ _SLOWLY = {"scale_down_interval_s": 3600.0}
 _PRICES = Path(__file__).resolve().parents[2] / "data" / "instances.csv"  # in this package
 _ALL_POINTS = 3 * figures.POINTS  # points of all timelines of a page together, so that it is small enough to send
 _SIMULATED = "The load was replayed in a simulation; nothing was measured on a cluster."
+_LATENCY = "Latency is over all records: half of them, or 99 %, waited at most that long."
 _WAITING = 'No record is lost: late records wait at the source; "left waiting" counts those still there at the end.'
 _KEPT = Unit(lambda share: units.share(round(share, 3)), "%", 100.0)
 _MOVED = Unit(lambda value: f"{units.size(value)}/s", "bytes/s")
@@ -129,7 +130,7 @@ def _of_policies(found: Replayed, asked: Parameters | None) -> Answer:
         f"{data.finding}.",
         "SIMULATED",
         (found.query, f"mean load {_load_words(trace)}", f"from {units.some(slots, 'slot')}"),
-        (_WAITING,),
+        (_LATENCY, _WAITING),
         rows=tuple(_policy(name, found, data) for name in data.rows),
         caption="Policies on the same load",
         chosen=0 if data.best is not None else None,

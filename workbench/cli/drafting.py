@@ -96,8 +96,9 @@ def _write(made: Draft, output: str) -> None:
         for what, keys in one.by.items():
             if keys:
                 show(f"{of}{what}: by {', '.join(map(repr, keys))}")
-        if one.renew:
-            show(f"{of}unique: {', '.join(map(repr, one.renew))}, so other values in each pass over the data")
+        for kind in dict.fromkeys(one.renewed.values()):
+            columns = ", ".join(repr(column) for column, its in one.renewed.items() if its == kind)
+            show(f"{of}{kind}: {columns}, so other values in each pass over the data")
         for column, share in one.hot.items():
             show(f"{of}column {column!r} has {units.percent(share)} of its rows with one value")
     for note in made.notes:

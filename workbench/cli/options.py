@@ -316,7 +316,8 @@ rates CSV  the load: columns of time (seconds) and rate (records/s)
 --keys OPERATOR FILE PER_MIN  shares of your keys, as 'workbench keys DATA COLUMN --json' prints them,
     shuffled PER_MIN times a minute
 --seed:whole  seed of random placements, keys and service times (0)
---output FILE  write every step of every policy as CSV
+--output FILE  write every step of every policy as CSV; its latency_s is that of the last records of a step, while the
+    answer's latencies are over all records
 
 example: workbench replay q11 data/day.csv --slots 40""",
     "report": """

@@ -37,4 +37,6 @@ def run_replay(options: argparse.Namespace) -> int:
         look.document(made.document())
     else:
         look.show(made)
+        if options.output:
+            look.whole(f"steps: {options.output}, where latency_s is {found.steps_latency}")
     return DONE

@@ -26,10 +26,12 @@ from workbench.measuring.costs import (
     LEVEL,
     MIN_LEVELS,
     Line,
+    batch_line,
     count_levels,
     expected_deviation,
     fit_costs,
     fit_line,
+    judged_batches,
     mst_interval,
     with_prior,
 )

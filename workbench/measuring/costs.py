@@ -21,8 +21,8 @@ import numpy as np
 from scipy.stats import t as student
 
 from workbench.checks import within
-from workbench.metrics import TaskSample
-from workbench.records import Machine, MstEstimate, MstInterval, OperatorCost
+from workbench.metrics import Batch, TaskSample
+from workbench.records import Machine, MstEstimate, MstInterval, OperatorCost, Probe
 
 MIN_LEVELS = 3
 _SAME_LEVEL = 1.02
@@ -64,6 +64,28 @@ def _error(
     if freedom < 1:
         return None
     return math.sqrt(sum((y - fixed - slope * x) ** 2 for x, y in pairs) / freedom / spread)
+
+
+_COUNTED = frozenset({"sustained", "overloaded", "lower load", "reading"})
+"""Verdicts of valid probes, and observations at lower rates."""
+
+
+def judged_batches(estimate: MstEstimate, load_curve: Sequence[Probe] = ()) -> list[tuple[Batch, str]]:
+    """Return the batches of the probes and of `load_curve`, with the verdict on their probe, or else its phase."""
+    judged: list[tuple[Probe, str]] = [
+        (probe, probe.phase if probe.judgement is None else probe.judgement.verdict)
+        for probe in estimate.probes
+        if probe.phase != "warm-up"
+    ]
+    judged += [(probe, "lower load") for probe in load_curve]
+    return [(batch, verdict) for probe, verdict in judged for batch in probe.observation.batches[1:]]
+
+
+def batch_line(estimate: MstEstimate, load_curve: Sequence[Probe] = ()) -> Line | None:
+    """Fit batch time to rows, by the batches of valid probes; None if they are too few or too similar."""
+    batches = judged_batches(estimate, load_curve)
+    counted = [(float(batch.records), batch.duration_s) for batch, verdict in batches if verdict in _COUNTED]
+    return fit_line(counted) if count_levels(sorted(records for records, _ in counted)) >= MIN_LEVELS else None
 
 
 def fit_costs(samples: Iterable[TaskSample]) -> tuple[OperatorCost, ...]:

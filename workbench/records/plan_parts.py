@@ -56,6 +56,7 @@ Concern = Literal[
     "levels off",
     "hot key",
     "trigger interval",
+    "fixed time",
     "late batches",
     "unbounded operators",
     "source share",
@@ -326,7 +327,8 @@ class ModelFinding:
         return Advice(self.advice, self.command)
 
 
-Level = Literal["safe", "risky", "don't rely on it yet"]
+Level = Literal["safe", "verify first", "risky", "don't rely on it yet"]
+"""Risky is a plan whose risk of falling short is too high; to verify is one whose risk is in doubt, for the reason."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from workbench.workload import Dataset, Script, as_spark, first_rows, is_text, p
 
 LOOKED_AT = 200_000  # rows of a sample that are examined
 _HOT = 0.05
-_UNIQUE = 0.95  # distinct values over rows of a unique key
+_UNIQUE = 0.95  # distinct values over rows of a key that is unique, or nearly
 _SAME, _MANY = 0.5, 0.1  # share of another key's values, and of a unique one's, that both have where they are one key
 _TIMES_FAIR = 2.0  # a hot value's share, over the share it would have if all were equal
 _TIMES = ("event_time", "eventtime", "timestamp", "datetime", "time", "date", "ts", "at")
@@ -52,8 +52,21 @@ class Found:
     event_time: str | None
     hot: dict[str, float]  # the share of one value, in columns that the state or join goes by, where it is large
     keys: tuple[str, ...] = ()  # these columns; empty where the query's text does not show them
-    renew: tuple[str, ...] = ()  # those of these columns that are unique in an input
+    renew: tuple[str, ...] = ()  # those of these columns that are unique in an input, or nearly
+    repeats: tuple[float, ...] = ()  # share of the rows whose value in each of `renew` an earlier row has
     by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # the columns of the state, and of a join
+
+    @property
+    def renewed(self) -> dict[str, str]:
+        """What the sample shows of each column of `renew`: whether its values are unique."""
+        return dict(zip(self.renew, map(_seen, self.repeats), strict=True))
+
+
+def _seen(repeats: float) -> str:
+    if not repeats:
+        return "unique"
+    kind = "nearly unique" if repeats < 1 - _UNIQUE else "keys of another input"
+    return f"{kind}, {units.chance(repeats)} of the rows repeat one"
 
 
 @dataclass(frozen=True)
@@ -148,22 +161,26 @@ def drafted(
 
 
 def with_keys(found: Sequence[Found], samples: Sequence[pa.Table]) -> list[Found]:
-    """Add the keys that are unique in an input, and those of other inputs that have the same values."""
+    """Add the keys that are unique in an input, or nearly, and those of other inputs that have the same values."""
     values = {
         (one.name, key): pc.unique(as_spark(sample.column(key), key).cast(pa.string()).drop_null())
         for one, sample in zip(found, samples, strict=True)
         for key in one.keys
         if _counted(sample.schema.field(key).type)
     }
-    rows = {one.name: sample.num_rows for one, sample in zip(found, samples, strict=True)}
-    unique = {(name, key): own for (name, key), own in values.items() if len(own) > _UNIQUE * rows[name]}
+    tables = {one.name: sample for one, sample in zip(found, samples, strict=True)}
+    unique = {(name, key): own for (name, key), own in values.items() if len(own) > _UNIQUE * tables[name].num_rows}
 
     def shared(name: str, own: pa.Array) -> bool:
         common = ((pc.sum(pc.is_in(own, of)).as_py() or 0, of) for (other, _), of in unique.items() if other != name)
         return any(both >= max(_SAME * len(own), _MANY * len(of)) for both, of in common)
 
-    renewed = [(name, key) for (name, key), own in values.items() if (name, key) in unique or shared(name, own)]
-    return [replace(one, renew=tuple(key for name, key in renewed if name == one.name)) for one in found]
+    repeats: dict[str, dict[str, float]] = {one.name: {} for one in found}
+    for (name, key), own in values.items():
+        if (name, key) in unique or shared(name, own):
+            column = tables[name].column(key)
+            repeats[name][key] = 1 - len(own) / max(1, len(column) - column.null_count)
+    return [replace(one, renew=(*repeats[one.name],), repeats=(*repeats[one.name].values(),)) for one in found]
 
 
 def _names(query: str, data: Sequence[str]) -> Sequence[str]:
@@ -228,8 +245,9 @@ def _fed(one: Found) -> Iterator[str]:
     none = "# event_time: COLUMN               # none was found; a query with a watermark needs it"
     yield none if one.event_time is None else f"event_time: {written(one.event_time)}"
     if one.renew:
-        names = ", ".join(map(written, one.renew))
-        yield f"renew: [{names}]             # unique keys: others in each pass over the data, as new ones are"
+        names, kinds = ", ".join(map(written, one.renew)), dict.fromkeys(one.renewed.values())
+        seen = "; ".join("unique keys" if kind == "unique" else kind for kind in kinds)
+        yield f"renew: [{names}]             # {seen}: others in each pass over the data, as new ones are"
 
 
 def _lines(name: str, found: Sequence[Found], places: Mapping[str, str]) -> Iterator[str]:

@@ -153,6 +153,8 @@ class Replayed:
         """The unit of costs, such as ``"USD for 24 h"``; empty without a price."""
         return f"{self.currency} for {units.seconds(self.trace.duration_s)}" if self.currency else ""
 
+    steps_latency = "how long the last records of each step had waited"  # in the text of `csv`
+
     def csv(self) -> str:
         """Write every step of every timeline as comma-separated text."""
         header = ("policy", "time_s", "offered_per_s", "consumed_per_s", "backlog", "latency_s", "tasks", "workers")
@@ -400,6 +402,8 @@ class ReplayedParadigms:
     def rows(self) -> dict[str, dict[str, float]]:
         """One row of `ParadigmRun.summary` by paradigm."""
         return {run.paradigm: run.summary() for run in self.runs}
+
+    steps_latency = "the mean over the records sent in each second"  # in the text of `csv`
 
     def csv(self) -> str:
         """Write throughput and mean latency of every second of every paradigm as comma-separated text."""

@@ -18,10 +18,10 @@ from workbench.scaling import JustinDecision
 from workbench.speed import REFERENCE, RelativeSpeed, relative_speed
 
 _LAW = "scaling"
-_TAKES = {
-    "halves": "StreamBed's rule (by halves) takes {}",
-    "leave-one-out": "The error on a run left out chooses {}",
-    "first": "There are too few runs for any error, so the first form is taken: {}",
+_WOULD_TAKE = {
+    "halves": "Of StreamBed's forms, its rule (by halves) would take {}",
+    "leave-one-out": "Of StreamBed's forms, the error on a run left out favours {}",
+    "first": "Of StreamBed's forms the first would be taken, because there are too few runs for any error: {}",
 }
 CHOICES = {
     "halves": "StreamBed's choice",
@@ -32,6 +32,7 @@ CHOICES = {
 
 _LOST = 0.1  # of an interval, that growth may take
 _SHOWN_S = 0.005
+_SURE = 3.0  # standard errors, by which what a sink adds stands out
 _CLEARLY = 1.05  # times the slots measured, from which on two digits say that it is more
 _LIMITS = {
     "driver": "the driver's fixed work: a longer trigger interval would help, more slots would not",
@@ -104,14 +105,19 @@ def written(measurement: Measurement) -> str:
         said = f"Rows were written to {sink}, with the checkpoint {checkpoint}."
     if seen is None:
         return said
-    adds = {
-        "to the driver's part of a batch": seen.batch_s,
-        "to each task": seen.task_s,
-        "to each record": seen.record_s,
-        "of tasks in jobs of its own to each batch": seen.jobs_s,
-    }
-    if any(adds.values()):
-        said += f" The sink adds {', '.join(f'{units.seconds(took)} {what}' for what, took in adds.items() if took)}."
+    adds = (
+        ("to the driver's part of a batch", seen.batch_s, seen.batch_error_s),
+        ("to each task", seen.task_s, seen.task_error_s),
+        ("to each record", seen.record_s, seen.record_error_s),
+        ("of tasks in jobs of its own to each batch", seen.jobs_s, seen.jobs_error_s),
+    )
+    known = [(what, took, _SURE * (error or 0.0)) for what, took, error in adds if took is not None]
+    clear = [f"{units.seconds(took)} {what}" for what, took, most in known if took > most]
+    hidden = [f"{what} (at most {about(took + most)})" for what, took, most in known if 0 < most >= took]
+    if clear:
+        said += f" The sink adds {', '.join(clear)}."
+    if hidden:
+        said += f" What it adds {', '.join(hidden)} does not stand out from the scatter of its batches."
     if seen.growth_s:
         count = max(1, round(_LOST * measurement.budget.interval_s / seen.growth_s))
         often = "after each batch" if count == 1 else f"every {units.count(count, 'batches')}"
@@ -165,12 +171,12 @@ def forms(found: FormComparison) -> str:
         slots = None if fit is None else fit.slots[-1]
         none = f"by which no number of slots carries {rate}"
         asks = none if slots is None else f"which asks for {units.some(slots, 'slot')} at {rate}"
-    taken = ", ".join(filter(None, (_TAKES[found.rule].format(found.chosen), asks)))
+    favoured = ", ".join(filter(None, (_WOULD_TAKE[found.rule].format(found.chosen), asks)))
     if found.used == found.chosen:
-        return f"{taken}; the plan uses it, because the study sets its form."
+        return f"{favoured}; the plan uses it, because the study sets its form."
     planned = found.targets[-1].slots if found.targets else None
     own = form_name(found.used) + (f" ({units.some(planned, 'slot')})" if planned else "")
-    return f"{taken}; the plan uses {own} {_evidence(found)}."
+    return f"{favoured}; the plan uses {own} {_evidence(found)}."
 
 
 def _evidence(found: FormComparison) -> str:

@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from workbench import units
-from workbench.measuring import SOURCE_MARGIN
+from workbench.capacity.planning import fixed_time
+from workbench.measuring import SOURCE_MARGIN, batch_line
 from workbench.metrics import slow_executors
 from workbench.records import Measurement
-from workbench.views.figures import batch_times
 
-_FIXED_SHARE = 0.25  # of the interval, that the fixed time of a batch should take at most
 _LATE_SHARE = 0.01  # of the rows reaching the state, that may be dropped as late
 _LEAST_THROTTLED = 0.01  # of its periods, below which a quota does not shape the slots
 
@@ -84,21 +83,11 @@ def checks(measurement: Measurement) -> Iterator[Check]:
 
 
 def _fixed_cost(measurement: Measurement) -> Check:
-    interval = measurement.budget.interval_s
-    line = batch_times(measurement.query, measurement.budget, measurement.estimate, measurement.load_curve).line
-    fixed = 0.0 if line is None else line.fixed
-    seen = (
-        f"Every batch takes {units.seconds(fixed)} whatever its size, {units.share(fixed / interval)} of the "
-        f"{units.seconds(interval)} interval."
-    )
-    return _check(
-        "Is the fixed time of a batch small compared with the interval?",
-        None if line is None else fixed / interval <= _FIXED_SHARE,
-        seen,
-        seen,
-        f"Above {units.share(_FIXED_SHARE)} the fixed part dominates and rates do not scale with slots: "
-        f"lengthen the interval (to {units.seconds(fixed / _FIXED_SHARE)} or more) or use stronger slots.",
-    )
+    line = batch_line(measurement.estimate, measurement.load_curve)
+    question = "Is the fixed time of a batch small compared with the interval?"
+    if line is None:
+        return Check(question, None)
+    return Check(question, *fixed_time(line.fixed, measurement.budget.interval_s))
 
 
 def _state(measurement: Measurement) -> Iterator[Check]:

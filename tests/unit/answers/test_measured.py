@@ -125,6 +125,12 @@ def test_what_writing_costs_and_how_a_table_grows_is_said(measurement):
     assert "written to delta, with the checkpoint s3a" in text
     assert "80 ms to the driver's part of a batch, 50 ms to each task, 2 µs to each record" in text
     assert "takes 1.2 ms longer than the one before: compact the table every 167 batches" in text  # a tenth of 2 s
+    unsure = replace(cost, batch_error_s=0.03, task_error_s=0.01, record_error_s=1e-6, jobs_s=0.0, jobs_error_s=0.0)
+    text = findings.written(ran(unsure, sink="delta"))
+    assert "The sink adds 50 ms to each task. What it adds to the driver's part of a batch (at most 170 ms), to" in text
+    assert "to each record (at most 5 µs) does not stand out from the scatter of its batches." in text
+    shown = dict(card_of(ran(unsure, sink="delta"), "writes").table.rows)
+    assert shown["The sink adds to the driver, per batch"] == "80 ms (standard error 30 ms)"
     assert "compact" not in findings.written(ran(replace(cost, growth_s=0.0), sink="delta"))
     assert dict(card_of(grows, "writes").table.rows)["Rows written per record read"] == "0.5"
     stored = structure(unstructure(grows), Measurement, "It")

@@ -56,6 +56,17 @@ def test_every_policy_by_name_in_one_table(tmp_path, rows_of):
     assert rows["static"]["at_target"] < rows["ds2"]["at_target"]
 
 
+def test_whose_latency_the_table_and_the_steps_show_is_said(prints, tmp_path):
+    load, out = tmp_path / "load.csv", tmp_path / "steps.csv"
+    load.write_text("time_s,rate_per_s\n0,100000\n60,100000\n", encoding="utf-8")
+    said = prints("replay", "q11", str(load), "--slots", "12", "--policy", "static", "--output", str(out))
+    assert "Latency is over all records: half of them, or 99 %, waited at most that long." in said
+    assert f"steps: {out}, where latency_s is how long the last records of each step had waited" in said
+    assert "steps:" not in prints("replay", "q11", str(load), "--slots", "12", "--policy", "static")
+    said = prints("replay", "keyed", "minute.csv", *KEYED, "--hot-key", "keyed", "0.05", "6", "--output", str(out))
+    assert f"steps: {out}, where latency_s is the mean over the records sent in each second" in said
+
+
 def test_a_planned_deployment_is_the_start(plans, tmp_path, rows_of):
     path, planned = plans
     start = planned_start(path)

@@ -6,7 +6,7 @@ import pytest
 from terminal_session import CODES, SESSIONS, command, environment, in_terminal, plain, prepare
 
 ANSWERS = {
-    "plan": ("safe", "risky", "don't rely on it yet"),
+    "plan": ("safe", "verify first", "risky", "don't rely on it yet"),
     "place": ("more than by Flink's default scheduler", "as much as by Flink's default scheduler"),
     "replay": ("keeps up",),
 }

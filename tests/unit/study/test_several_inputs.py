@@ -206,3 +206,22 @@ def test_a_unique_key_that_one_input_is_deduplicated_by_is_renewed(tmp_path):
     fed = {"dataset": "rows.csv", "event_time": "at", "renew": ("number",)}
     assert (study.dataset, dict(study.inputs["rows"])) == (None, fed)
     assert "share" not in made.text
+
+
+def test_a_key_of_which_some_values_repeat_is_not_called_unique(tmp_path, prints):
+    body = "a.join(b, 'number = paid AND at BETWEEN due AND due + INTERVAL 1 MINUTE')"
+    (tmp_path / "pair.py").write_text(f"def both(a, b):\n    return {body}\n")
+
+    def rows(name, columns, numbers):
+        lines = "\n".join(f"2026-01-31T12:{at // 60:02}:{at % 60:02}Z,{number}" for at, number in enumerate(numbers))
+        (tmp_path / name).write_text(f"{columns}\n{lines}\n")
+
+    rows("a.csv", "at,number", [*range(392), *range(8)])  # eight are sent twice
+    rows("b.csv", "due,paid", [n // 2 for n in range(600)])  # two payments of each
+    said = prints("init", "pair.py:both", "a.csv", "b.csv")
+    assert "a: nearly unique, 2 % of the rows repeat one: 'number', so other values in each pass over the data" in said
+    assert "b: keys of another input, 50 % of the rows repeat one: 'paid', so other values in each pass" in said
+    text = (tmp_path / "study.yaml").read_text()
+    assert "renew: [number]             # nearly unique, 2 % of the rows repeat one: others in each pass" in text
+    assert "renew: [paid]             # keys of another input, 50 % of the rows repeat one: others in each pass" in text
+    assert read_study(tmp_path / "study.yaml").inputs["a"]["renew"] == ("number",)

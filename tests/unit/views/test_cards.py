@@ -176,10 +176,10 @@ def compared(evidence="law", form=0.094, law=0.012, **changes):
         (compared("set", used="log"), "the study sets"),
         (compared("set", used="sqrt"), "the plan uses it, because the study sets its form"),
         (compared("too few", runs=1, chosen=None), "1 run cannot make a model"),
-        (compared(targets=()), "takes sqrt; the plan uses the scaling law because it misses"),
-        (compared(), "StreamBed's rule (by halves) takes sqrt, which asks for 9 slots"),
-        (compared(rule="leave-one-out"), "The error on a run left out chooses sqrt, which asks for 9 slots"),
-        (compared("too few", None, rule="first"), "too few runs for any error, so the first form is taken: sqrt"),
+        (compared(targets=()), "would take sqrt; the plan uses the scaling law because it misses"),
+        (compared(), "Of StreamBed's forms, its rule (by halves) would take sqrt, which asks for 9 slots"),
+        (compared(rule="leave-one-out"), "the error on a run left out favours sqrt, which asks for 9 slots"),
+        (compared("too few", None, rule="first"), "Of StreamBed's forms the first would be taken, because there are "),
     ],
 )
 def test_the_chosen_form_the_plan_s_and_the_evidence_are_said(found, says):

@@ -4,6 +4,7 @@ from workbench.capacity.model.checks import (
     FEWEST_RUNS,
     FEWEST_SLOT_COUNTS,
     Asked,
+    Room,
     alike,
     check_model,
     check_runs,

@@ -19,6 +19,7 @@ from workbench.capacity.model.outliers import advise, describe_runs, unmeasured_
 from workbench.errors import WorkbenchError
 from workbench.records import Measurement, ModelFinding, MstEstimate, Run
 from workbench.spelling import spelled, spelled_options
+from workbench.testbed.spark import cores_for_slots
 
 FEWEST_RUNS = 7  # StreamBed's four corners and three more
 FEWEST_SLOT_COUNTS = 3
@@ -30,6 +31,37 @@ EDGE_GAIN = 0.02
 LIKELY = 0.5
 _LITTLE_RISK = 0.05
 _LARGER_LOG = Advice("A log shows one slot count. Measure several", "workbench plan STUDY.yaml")
+
+
+class Room(NamedTuple):
+    """Slots of one size that the machine of the runs has room for."""
+
+    measured: int  # the most slots of the runs
+    most: int  # next to the driver
+    cpus: float  # cores of each
+
+    @classmethod
+    def of(cls, runs: Sequence[Measurement]) -> "Room | None":
+        """Find the room on the machine of `runs`; None where it is unknown: of a cluster, a log or what did not run."""
+        run = max(runs, key=lambda one: one.budget.slots)
+        machine, cpus = run.machine, run.budget.profile.cpus
+        if run.testbed_kind != "spark" or machine.cores is None or not (machine.real and machine.load_seen):
+            return None
+        cores = cores_for_slots(machine.cores, quota=machine.slots.startswith("a CPU quota"))
+        return cls(run.budget.slots, int(cores / cpus + 1e-9), cpus)
+
+    def larger(self, asked: "Asked", slots: int) -> Advice:
+        """Advise to measure more slots, as far as the machine goes, for a plan of `slots`."""
+        size = f"The machine of the runs has room for {units.some(self.most, 'slot')} of {self.cpus:g} core"
+        if self.most <= self.measured:
+            return asked.plan(
+                f"{size}; smaller slots (slot_cpus) give more counts, but no more cores. Without a cluster, deploy in "
+                "steps and observe the log of each. With one, set master and larger counts of slots in the study, then"
+            )
+        add = f"Add larger counts to slots in the study, up to {self.most:,}, then"
+        if slots <= FAR * self.most:
+            return asked.plan(add)
+        return asked.plan(f"{size}; more needs a cluster (master). {add}")
 
 
 @dataclass(frozen=True)
@@ -79,8 +111,11 @@ class Remedies(NamedTuple):
     quieter: Advice
 
 
-def remedies(asked: Asked, target: float | None = None) -> Remedies:
-    """Return the remedies for a plan of `target` (records/s); None: for all plans."""
+def remedies(asked: Asked, target: float | None = None, room: Room | None = None, slots: int = 0) -> Remedies:
+    """Return the remedies for a plan of `target` (records/s); None: for all plans.
+
+    `room` is that on the machine of the runs, for a plan of `slots`; None: unknown.
+    """
     risk, plan, fresh = asked.less_risk, asked.plan, partial(asked.plan, journal="NEW.jsonl")
     if asked.kind == "observed" and asked.study is None:
         return Remedies(
@@ -99,6 +134,8 @@ def remedies(asked: Asked, target: float | None = None) -> Remedies:
         case "recorded":
             larger = plan("Add rows with more slots to the table, then")
             quieter = plan("Correct the doubtful rows of the table, then")
+        case "spark" if room is not None:
+            larger = room.larger(asked, slots)
     return Remedies(larger, plan(f'Set "risk: {risk:g}" in the study, then'), quieter)
 
 

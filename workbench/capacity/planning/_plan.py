@@ -122,6 +122,7 @@ def plan(
     stateful = keeps_state(runs)
     findings = (
         checks.check_interval(budget, sample.budget.interval_s, gains[interval]),
+        checks.check_fixed_time(exploration.fitted_runs, interval, model.batch),
         checks.check_layouts(layout, low_layout),
         checks.check_allocation(allocation),
         checks.check_source(share, budget.slots),

@@ -8,7 +8,7 @@ from workbench import units
 from workbench.capacity.model import MicroBatch
 from workbench.capacity.planning.intervals import IntervalSpeedup
 from workbench.dataflow import Budget
-from workbench.measuring import LEVEL
+from workbench.measuring import LEVEL, batch_line
 from workbench.metrics import Observation, OperatorMetrics, slow_executors
 from workbench.records import Allocation, BatchLayout, Measurement, ModelFinding
 from workbench.workload import KeyFrequencies
@@ -18,6 +18,7 @@ NOTABLE_KEY = 0.1
 """Share of an operator's rows from which a key is mentioned; partitions of few even keys differ by less."""
 
 HELD_UP = 0.95  # share of the plan's rate; a source that is read in too few partitions is mentioned below it
+MOST_FIXED = 0.25  # of the interval, that the fixed time of a batch should take at most
 DEAR_SOURCE = 0.1  # share of the slots' busy time; the measuring source is mentioned above it
 
 
@@ -39,6 +40,39 @@ def check_interval(budget: Budget, explored_s: float, gain: IntervalSpeedup) -> 
         f"{units.some(budget.slots, 'slot')} too.",
         "Check the planned budget with workbench verify --interval before relying on it.",
     )
+
+
+def fixed_time(fixed_s: float, interval_s: float) -> tuple[str, str]:
+    """Describe what every batch takes whatever its size, and what to do; no advice where it is little."""
+    share = fixed_s / interval_s
+    seen = (
+        f"Every batch takes {units.seconds(fixed_s)} whatever its size, {units.share(share)} of the "
+        f"{units.seconds(interval_s)} interval."
+    )
+    if share <= MOST_FIXED:
+        return seen, ""
+    return seen, (
+        f"Above {units.share(MOST_FIXED)} the fixed part dominates and rates do not scale with slots: "
+        f"lengthen the interval (to {units.seconds(fixed_s / MOST_FIXED)} or more) or use stronger slots."
+    )
+
+
+def check_fixed_time(
+    runs: Iterable[Measurement], interval_s: float, parts: MicroBatch | None = None
+) -> ModelFinding | None:
+    """Warn that a batch takes much of the interval whatever its size, on the most slots where that was seen.
+
+    Where its `parts` are known, the capacity counts the fixed ones, and the plan shows what each of them takes.
+    """
+    if parts is not None:
+        return None
+    seen = ((run.budget.slots, batch_line(run.estimate, run.load_curve)) for run in runs if run.ran)
+    slots, fixed_s = max(((count, line.fixed) for count, line in seen if line is not None), default=(0, 0.0))
+    finding, advice = fixed_time(fixed_s, interval_s)
+    if not advice:
+        return None
+    on = f"On {units.some(slots, 'slot')} every batch"
+    return ModelFinding("fixed time", fixed_s / interval_s, finding.replace("Every batch", on), advice)
 
 
 def check_layouts(*layouts: BatchLayout | None) -> ModelFinding | None:

@@ -2,6 +2,7 @@
 
 The verdict goes by the probability of falling short, how far the slots lie beyond those measured, how wide the interval
 is, whether forms that fit alike disagree, and how many runs are doubtful: the first doubt, the gravest first, decides.
+A plan is called risky only where that probability is too high; other doubts are about what it rests on.
 
 On cores that are t times as fast everything in a batch takes 1/t of its time, so within an interval they do what those
 measured do within t times the interval: where the parts of a batch are known, the capacity there is t times the model's
@@ -27,6 +28,7 @@ from workbench.capacity.model import (
     Asked,
     Law,
     Model,
+    Room,
     alike,
     check_model,
     remedies,
@@ -68,13 +70,15 @@ def judge(
     load: float,
     alike: Mapping[str, float],
     asked: Asked | None = None,
+    room: Room | None = None,
     attainable: bool = True,
 ) -> PlanVerdict:
     """Return the verdict on a plan whose capacity is below the rate with the probability `risk`.
 
     The capacity by `alike`, by each form that fits the runs about equally well, records/s, must carry `load`: the
-    plan's rate, which may be of another interval. How the plan was `asked` for decides how more runs are made. It is
-    `attainable` if some number of slots carries the rate with as little risk as advice asks for.
+    plan's rate, which may be of another interval. How the plan was `asked` for, and the `room` on the machine of the
+    runs, decide how more runs are made. It is `attainable` if some number of slots carries the rate with as little risk
+    as advice asks for.
     """
     found = {one.concern: one for one in plan.cards}
     far_off = plan.extrapolation > FAR
@@ -83,7 +87,7 @@ def judge(
     form = min(alike, key=lambda name: alike[name], default="")
     below = plan.extrapolation > 1 and alike.get(form, math.inf) < load
     width = plan.high / plan.low if plan.low > 0 else math.inf
-    larger, safer, quieter = remedies(asked or Asked(), plan.rate)
+    larger, safer, quieter = remedies(asked or Asked(), plan.rate, room, plan.budget.slots)
     safer = safer if attainable else larger
     short = f"The probability that its capacity is below the rate is {units.chance(risk)}."
     far = f"It has {units.number(plan.extrapolation, 2)} times as many slots as the largest deployment measured."
@@ -115,7 +119,11 @@ def judge(
     for place, (doubted, reason, remedy) in enumerate((*grave, *some)):
         if doubted:
             return PlanVerdict(
-                "don't rely on it yet" if place < len(grave) else "risky", risk, reason, remedy.words, remedy.command
+                "don't rely on it yet" if place < len(grave) else "risky" if falls_short(risk) else "verify first",
+                risk,
+                reason,
+                remedy.words,
+                remedy.command,
             )
     return PlanVerdict("safe", risk, short, "")
 
@@ -311,7 +319,8 @@ def judged_plan(
         cores=place.cores,
     )
     explored = load * float(as_explored) / expected  # the forms are of the explored interval and the cores measured
-    verdict = judge(plan, risk, load=explored, alike=answers, asked=exploration.asked, attainable=attainable)
+    room = Room.of(exploration.fitted_runs)
+    verdict = judge(plan, risk, load=explored, alike=answers, asked=exploration.asked, room=room, attainable=attainable)
     return replace(plan, verdict=verdict)
 
 

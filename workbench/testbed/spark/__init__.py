@@ -11,4 +11,4 @@ from workbench.testbed.spark.look import Finding, look_at
 from workbench.testbed.spark.machine.java import WITHOUT_FORKS, compile_into, connector_jars, find_java, sink_packages
 from workbench.testbed.spark.machine.quota import CpuQuota, left_over, quota_permitted, removal, usable_cores
 from workbench.testbed.spark.scripted import look_at_script
-from workbench.testbed.spark.testbed import SLOT_SHARE, SparkTestbed
+from workbench.testbed.spark.testbed import SLOT_SHARE, SparkTestbed, cores_for_slots

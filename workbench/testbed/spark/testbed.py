@@ -50,6 +50,11 @@ _MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 - Linux's shared memory; mkdtemp
 _MEMORY_NEEDED = 1 << 30
 
 
+def cores_for_slots(cores: float, *, quota: bool) -> float:
+    """Return how many cores of a machine can be slots, with a CPU quota or as whole cores; the driver has the rest."""
+    return cores * SLOT_SHARE if quota else max(1.0, cores - 1)
+
+
 @dataclass(frozen=True)
 class SparkTestbed:
     """Deploys on Spark.
@@ -137,8 +142,7 @@ class SparkTestbed:
         return int(self._most_cores() / cpus + 1e-9)
 
     def _most_cores(self) -> float:
-        cores = usable_cores()
-        return cores * SLOT_SHARE if self.slot_cpus == "auto" else max(1.0, cores - 1)
+        return cores_for_slots(usable_cores(), quota=self.slot_cpus == "auto")
 
     @contextmanager
     def deploy(

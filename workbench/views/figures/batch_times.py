@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from workbench import units
 from workbench.dataflow import Budget
-from workbench.measuring import MIN_LEVELS, Line, count_levels, fit_line
+from workbench.measuring import Line, batch_line, judged_batches
 from workbench.metrics import Batch
 from workbench.records import MstEstimate, Probe
 from workbench.study import Observed
@@ -29,9 +29,6 @@ VERDICTS: Mapping[str, theme.Sign] = {
     "warm-up": theme.Sign(theme.GREY, "diamond-open", "warm-up"),
 }
 """Marks of the verdicts on probes: colour, shape and word."""
-
-COUNTED = frozenset({"sustained", "overloaded", "lower load", "reading"})
-"""Verdicts of valid probes, and observations at lower rates."""
 
 
 @dataclass(frozen=True)
@@ -54,16 +51,7 @@ def outcome(probe: Probe) -> tuple[str, str]:
 
 def batch_times(query: str, budget: Budget, estimate: MstEstimate, load_curve: Sequence[Probe] = ()) -> BatchTimes:
     """Collect the whole batches of the probes and of `load_curve`, and fit the line to the valid ones."""
-    batches: list[tuple[Batch, str]] = [
-        (batch, outcome(probe)[0])
-        for probe in estimate.probes
-        if probe.phase != "warm-up"
-        for batch in probe.observation.batches[1:]
-    ]
-    batches += [(batch, "lower load") for probe in load_curve for batch in probe.observation.batches[1:]]
-    counted = [(batch.records, batch.duration_s) for batch, verdict in batches if verdict in COUNTED]
-    told_apart = count_levels(sorted(records for records, _ in counted)) >= MIN_LEVELS
-    line = fit_line(counted) if told_apart else None
+    batches, line = judged_batches(estimate, load_curve), batch_line(estimate, load_curve)
     crossing = None
     if line is not None and line.slope > 0 and budget.interval_s > line.fixed:
         crossing = (budget.interval_s - line.fixed) / line.slope

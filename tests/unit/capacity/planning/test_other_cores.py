@@ -174,7 +174,7 @@ def test_other_cores_are_a_reason_for_care_beyond_the_doubt_only():
     assert finding.concern == "other cores"
     assert check_other_cores(CountedCores(REFERENCE, 1.1, 0.96, 1.27)) is None
     assert check_other_cores(CountedCores(REFERENCE)) == check_other_cores(None) is None
-    assert made([replace(LARGE, core_speed=2.0)], 5e3).verdict.level == "risky"
+    assert made([replace(LARGE, core_speed=2.0)], 5e3).verdict.level == "verify first"
 
 
 def test_a_day_is_followed_on_those_cores():

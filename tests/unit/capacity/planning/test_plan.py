@@ -11,15 +11,17 @@ from pathlib import Path
 
 import pytest
 from batch_truths import Engine
-from staged_runs import staged_exploration
+from staged_runs import rated_run, staged_exploration
 
 from workbench.answers.planned import cards
 from workbench.capacity import plan
 from workbench.capacity.explore import conclude
 from workbench.capacity.planning import InstanceType, Question, ask, cheapest, read_instances
+from workbench.capacity.planning.checks import check_fixed_time
 from workbench.capacity.planning.workers import UNPRICED, Executor, kubernetes_reserve, slots_per_worker
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
+from workbench.metrics import Batch
 from workbench.records import CapacityPlan, Outage
 from workbench.study import Planned, Study
 from workbench.testbed.spark.driver.session import spark_conf
@@ -334,3 +336,24 @@ def test_the_panel_begins_where_a_plan_for_a_long_outage_is():
     panel = WhatIf(Planned(study, FOUND, (chosen,)))
     assert panel.question().outage == long
     assert panel.answer.plan.budget.slots == chosen.budget.slots
+
+
+def test_a_batch_that_takes_much_of_the_interval_whatever_its_size_is_said():
+    exploration = staged_exploration()
+    run = exploration.fitted_runs[-1]
+
+    def takes(fixed_s):
+        probe, sizes = run.estimate.probes[-1], (1_000, 1_000, 3_000, 5_000, 7_000)
+        batches = tuple(Batch(2.0 * at, fixed_s + 1e-5 * rows, rows, 0.0, 0.0) for at, rows in enumerate(sizes))
+        judged = replace(probe, observation=replace(probe.observation, batches=batches))
+        return replace(run, estimate=replace(run.estimate, probes=(judged,)), load_curve=())
+
+    assert check_fixed_time([takes(0.4)], 2.0) is None
+    assert check_fixed_time([rated_run(2, 512, 1e4)], 2.0) is None  # simulated
+    found = check_fixed_time([replace(takes(0.2), budget=replace(run.budget, slots=1)), takes(1.0)], 2.0)
+    assert (found.concern, found.value) == ("fixed time", pytest.approx(0.5))
+    assert found.finding == "On 8 slots every batch takes 1 s whatever its size, 50 % of the 2 s interval."
+    assert "lengthen the interval (to 4 s or more)" in found.advice
+    assert check_fixed_time([takes(1.0)], 4.0) is None
+    made = plan(replace(exploration, runs=(*exploration.runs[:-1], takes(1.0))), 20_000, memory_mb=[600])
+    assert [one.finding for one in made.cards if one.concern == "fixed time"] == [found.finding]

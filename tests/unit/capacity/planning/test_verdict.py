@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from staged_runs import staged_exploration
 
 from workbench.capacity import plan
-from workbench.capacity.model import Asked, checks
+from workbench.capacity.model import Asked, Room, checks
 from workbench.capacity.planning import Question, ask
 from workbench.capacity.planning.judged import fill
 from workbench.capacity.planning.judged import judge as judge_plan
-from workbench.records import ModelFinding
+from workbench.records import Machine, ModelFinding
 
 CALM = {"risk": 0.004, "load": 1e5, "alike": {}}
 PLAN = replace(
@@ -48,12 +48,13 @@ def test_a_plan_without_doubts_is_safe_and_no_risk_is_advised_that_no_slots_atta
         ({"risk": 0.3, "extrapolation": 5.0}, "don't rely on it yet", "It has 5 times as many slots"),
         ({"high": 3e5}, "don't rely on it yet", "Its capacity is known only to within a factor of 2.7."),
         ({"low": 0.0}, "don't rely on it yet", "Its capacity has no known lower bound."),
-        ({"cards": (finding("doubtful runs", 3),)}, "risky", "100 % of the runs are doubtful."),
+        ({"cards": (finding("doubtful runs", 3),)}, "verify first", "100 % of the runs are doubtful."),
         ({"risk": 0.1}, "risky", "The probability that its capacity is below the rate is 10 %."),
         ({"cards": (finding("late batches", 1.4),), "risk": 0.1, "extrapolation": 3.0}, "risky", "about late batches"),
-        ({"extrapolation": 3.0}, "risky", "It has 3 times as many slots as the largest deployment measured."),
-        ({"cards": (finding("doubtful runs", 2),)}, "risky", "67 % of the runs are doubtful."),
-        ({"cards": (finding("hot key", 3.0),)}, "risky", "about hot key"),
+        ({"extrapolation": 3.0, "risk": 0.051}, "risky", "It has 3 times as many slots as the largest"),
+        ({"extrapolation": 3.0}, "verify first", "It has 3 times as many slots as the largest deployment measured."),
+        ({"cards": (finding("doubtful runs", 2),), "risk": 0.0}, "verify first", "67 % of the runs are doubtful."),
+        ({"cards": (finding("hot key", 3.0),)}, "verify first", "about hot key"),
         ({"cards": (finding("forms disagree", 0.9),)}, "safe", "The probability"),
         (
             {"cards": (finding("forms disagree", 0.9),), "extrapolation": 3.0, "alike": {"log": 0.9e5, "sqrt": 2e5}},
@@ -65,7 +66,7 @@ def test_a_plan_without_doubts_is_safe_and_no_risk_is_advised_that_no_slots_atta
             "safe",
             "The probability",
         ),
-        ({"alike": {"linear": 1.3e5, "log": 0.98e5}}, "risky", "By the log form, which fits the runs"),
+        ({"alike": {"linear": 1.3e5, "log": 0.98e5}}, "verify first", "By the log form, which fits the runs"),
         ({"alike": {"log": 0.98e5}, "extrapolation": 1.0}, "safe", "The probability"),
     ],
 )
@@ -104,6 +105,38 @@ def test_a_remedy_is_a_command_that_there_is_for_such_runs(kind):
     assert all("workbench observe LOG" in remedies[place] for place in (1, 2)) == (kind == "observed")
     assert ("table" in remedies[0]) == (kind == "recorded")
     assert remedies[1].endswith("--risk 0.05" if kind == "observed" else "run: workbench plan STUDY.yaml")
+
+
+def test_larger_counts_are_advised_as_far_as_the_machine_of_the_runs_goes():
+    asked, command = Asked("spark", "a.yaml"), "then run: workbench plan a.yaml"
+
+    def advised(room, slots):
+        far = replace(PLAN, budget=replace(PLAN.budget, slots=slots), extrapolation=5.0)
+        return str(judge_plan(far, **CALM, asked=asked, room=room).advised)
+
+    assert advised(None, 45) == f"Add larger counts to slots in the study, {command}"
+    assert advised(Room(2, 4, 0.4), 8) == f"Add larger counts to slots in the study, up to 4, {command}"
+    beyond = advised(Room(2, 4, 0.4), 45)
+    assert beyond.startswith(
+        "The machine of the runs has room for 4 slots of 0.4 core; more needs a cluster (master). Add"
+    )
+    full = advised(Room(4, 4, 0.4), 45)
+    assert "room for 4 slots of 0.4 core; smaller slots (slot_cpus) give more counts, but no more cores. With" in full
+    assert full.endswith(f"With one, set master and larger counts of slots in the study, {command}")
+
+
+def test_the_room_is_that_of_the_machine_that_was_measured():
+    runs = staged_exploration(slots=(1, 2)).fitted_runs
+
+    def room(**machine):
+        known = {"slots": "a CPU quota of 0.8 cores for 2 slots", "cores": 2.0, "facts": {}} | machine
+        return Room.of([replace(run, testbed_kind="spark", machine=Machine(**known)) for run in runs])
+
+    assert room() == Room(2, 4, 0.4)
+    assert room(slots="whole cores, no quota", cores=8.0).most == 17  # of seven cores
+    assert room(facts={"master": "standalone"}) is None
+    assert room(cores=None) is None
+    assert Room.of(runs) is None  # simulated
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The two ends of a query: what its source alone costs and can feed to it, and what writing to its sink adds."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
 from statistics import fmean, median
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from workbench.arrays import Floats
 from workbench.dataflow import Budget
 from workbench.metrics import SOURCE_MARGIN, SourceProfile, WriteCost
 from workbench.testbed.spark.driver.cores import Cores
@@ -38,6 +39,7 @@ _FEWEST = 30  # batches that show growth
 _ROUND = 10  # batches after which the logs of file and Delta sinks are compacted
 _ROUNDS = 5  # fewest rounds of batches; with as many, the means of rounds are compared instead of batches
 _SURE = 4.0  # standard errors
+_OF_MEDIAN = 1.4826 * math.sqrt(math.pi / 2)  # a median's standard error, over the median deviation / sqrt(count)
 
 NOTHING = WriteCost(0.0, 0.0)
 
@@ -148,21 +150,46 @@ def compare(queries: Queries, spec: DeploymentSpec, rows: int, cores: Cores) -> 
 def added(real: Sequence[BatchLog], noop: Sequence[BatchLog]) -> WriteCost:
     """Return what a sink adds: what the batches `real` take more than `noop` with as many records.
 
-    Only the stage that writes is compared for its tasks: the others are the query's, or of jobs of the sink's own.
+    Only the stage that writes is compared for its tasks: the others are the query's, or of jobs of the sink's own,
+    which it has where its batches have more stages.
     """
     from scipy.optimize import nnls  # noqa: PLC0415 - slow to import
 
     pairs = list(zip(*(sorted(logs, key=lambda log: log.records) for logs in (real, noop)), strict=True))
     records = np.array([float(with_sink.records) for with_sink, _ in pairs])
     more_s = np.array([_ran_s(_writing(with_sink)) - _ran_s(_writing(without)) for with_sink, without in pairs])
-    (fixed_s, all_s), _ = nnls(np.column_stack((np.ones_like(records), records / records.max())), more_s)
+    design = np.column_stack((np.ones_like(records), records / records.max()))
+    line, _ = nnls(design, more_s)
+    errors, tasks = _errors(design, more_s - design @ line), median(len(_writing(log).tasks) for log in real)
+    batch_s, batch_error_s = _median_of(outside_s(with_sink) - outside_s(without) for with_sink, without in pairs)
+    jobs_s, jobs_error_s = 0.0, 0.0
+    if median(len(log.stages) for log in real) > median(len(log.stages) for log in noop):
+        jobs_s, jobs_error_s = _median_of(_others_s(with_sink) - _others_s(without) for with_sink, without in pairs)
     return replace(
         NOTHING,
-        batch_s=max(0.0, median(map(outside_s, real)) - median(map(outside_s, noop))),
-        task_s=float(fixed_s) / median(len(_writing(log).tasks) for log in real),
-        record_s=float(all_s / records.max()),
-        jobs_s=max(0.0, median(map(_others_s, real)) - median(map(_others_s, noop))),
+        batch_s=max(0.0, batch_s),
+        task_s=float(line[0]) / tasks,
+        record_s=float(line[1] / records.max()),
+        jobs_s=max(0.0, jobs_s),
+        batch_error_s=batch_error_s,
+        task_error_s=float(errors[0]) / tasks,
+        record_error_s=float(errors[1] / records.max()),
+        jobs_error_s=jobs_error_s,
     )
+
+
+def _median_of(differences: Iterable[float]) -> tuple[float, float]:
+    """Return the median of differences and its standard error, from the median deviation: one slow batch is no rule."""
+    found = list(differences)
+    middle = median(found)
+    return middle, _OF_MEDIAN * median(abs(one - middle) for one in found) / math.sqrt(len(found))
+
+
+def _errors(design: Floats, left: Floats) -> Floats:
+    """Return the standard errors of the coefficients of a least-squares fit whose residuals are `left`."""
+    freedom = max(1, len(left) - design.shape[1])
+    errors: Floats = np.sqrt(left @ left / freedom * np.diag(np.linalg.pinv(design.T @ design)))
+    return errors
 
 
 def _writing(log: BatchLog) -> Stage:
@@ -231,6 +258,5 @@ def growth(seconds: Sequence[float], logs: Sequence[BatchLog]) -> float:
     columns = [np.ones_like(numbers), numbers - numbers.mean(), *([] if spread is None else [spread])]
     design = np.column_stack(columns)
     found, *_ = np.linalg.lstsq(design, y, rcond=None)
-    left = float(((y - design @ found) ** 2).sum()) / (len(y) - design.shape[1])
-    error = math.sqrt(left * float(np.linalg.pinv(design.T @ design)[1, 1]))
+    error = float(_errors(design, y - design @ found)[1])
     return float(found[1]) if found[1] > max(_SURE * error, 1e-6) else 0.0

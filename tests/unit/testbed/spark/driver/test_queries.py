@@ -123,7 +123,9 @@ def test_what_a_sink_adds_is_the_difference_to_noop():
     real = [sunk(number, rows, driver_s=0.25, task_s=0.08, row_s=3e-5) for number, rows in enumerate(SIZES)]
     found = added(real, noop)
     assert (found.batch_s, found.task_s, found.record_s) == pytest.approx((0.15, 0.03, 2e-5), rel=1e-6)
-    assert added(noop, real) == replace(NOTHING, batch_s=0.0, task_s=0.0, record_s=0.0, jobs_s=0.0)
+    assert (found.batch_error_s, found.task_error_s) == pytest.approx((0.0, 0.0), abs=1e-9)
+    less = added(noop, real)
+    assert (less.batch_s, less.task_s, less.record_s, less.jobs_s) == (0.0, 0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("counted", [True, False])
@@ -135,6 +137,35 @@ def test_jobs_of_the_sinks_own_are_no_part_of_the_tasks_that_write(counted):
     found = added(real, noop)
     assert (found.task_s, found.record_s) == pytest.approx((0.03, 2e-5), rel=1e-6)
     assert found.jobs_s == pytest.approx(50 * 0.15)
+
+
+def test_the_error_of_what_a_sink_adds_covers_the_scatter_of_the_batches():
+    random, clear, off = np.random.default_rng(5), 0, []
+    for _ in range(200):
+        batches = [
+            [sunk(at, rows, driver_s=0.1 + random.exponential(0.03)) for at, rows in enumerate(2 * SIZES)]
+            for _ in range(2)
+        ]
+        found = added(*batches)
+        clear += found.batch_s > 3 * found.batch_error_s
+        off.append(found.batch_error_s)
+    assert clear < 20  # of 200 sinks that add nothing
+    assert 0.005 < np.median(off) < 0.03
+    scattered = [sunk(at, rows, driver_s=0.3 + random.exponential(0.03)) for at, rows in enumerate(2 * SIZES)]
+    found = added(scattered, batches[0])
+    assert found.batch_s > 3 * found.batch_error_s
+
+
+def test_a_query_whose_own_stages_scatter_is_no_job_of_the_sink():
+    random = np.random.default_rng(6)
+
+    def joined(at, rows):
+        own_s = 1.0 + random.uniform(0, 0.3)
+        join = Stage(0, (), tuple(Task(one, rows, 0, own_s, own_s, 0, 0.0) for one in range(2)), (), 90.0, 91.0)
+        return replace(sunk(at, rows), stages=(join, *(replace(one, stage_id=1) for one in sunk(at, rows).stages)))
+
+    real, noop = ([joined(at, rows) for at, rows in enumerate(SIZES)] for _ in range(2))
+    assert (added(real, noop).jobs_s, added(noop, real).jobs_s) == (0.0, 0.0)
 
 
 def test_growth_is_found_whatever_the_rows_and_stages_that_overlap_count_once():
