@@ -28,6 +28,7 @@ _SLOPE_SLACK = 1e-3
 _ROUNDING_ROWS, _ROUNDING_RISE = 1.0, 1.5
 COMPILING = 0.2
 """Cores that compilers may use during a verdict; while they use more, rows get cheaper from batch to batch."""
+_FAR_BELOW, _SEVERAL = 0.75, 4  # of the due rows, consumed although the disturbance took this often what is seen of it
 _ROOM, _FILLED = 0.95, 0.98  # of the interval: the batches' mean time; of its rows: their mean rows
 _IDLE = 0.1  # share of the quota's periods in which it was used up: below, slots did not limit the rate
 _CROWDED = 0.5  # share of a machine that others take: above, slots did not get what their quota allows
@@ -104,6 +105,8 @@ def judge(  # noqa: C901, PLR0911 - each way to an answer
         if in_doubt is None:
             return answer("overloaded", reason)
         doubt, why = in_doubt
+        if doubt == "disturbed" and not few and share < _FAR_BELOW * (1 - observation.disturbance.worst) ** _SEVERAL:
+            return answer("overloaded", reason)  # nor would it have been sustained on a quiet machine
         if not accept_disturbed or doubt == "not-at-capacity":  # the slots certainly carry more
             return answer(doubt, f"{reason[:-1]}, which may not be the query's: {why[0].lower()}{why[1:]}.")
         why = f"{reason[:-1]} (judged although {why[0].lower()}{why[1:]})."

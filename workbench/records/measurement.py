@@ -125,7 +125,7 @@ def overrun_s(probes: Sequence[Probe], interval_s: float) -> float | None:
 
     A low rate is at most a quarter of the highest; its shortest batch counts, if the machine was not disturbed and the
     state was its own: after a higher rate, it would pay for what that left. None where no such rate was probed, a
-    batch met the interval, or the line through the batches of the lowest and the highest such rate falls below the
+    batch met the interval, or the line through the batches of the lowest and of any other such rate falls below the
     interval: then a lower rate may fit, as where a batch goes through a state that grows with the rate.
     """
     probed = [probe for probe in probes if probe.phase == "probe"]
@@ -133,7 +133,7 @@ def overrun_s(probes: Sequence[Probe], interval_s: float) -> float | None:
     if any(batch.duration_s <= interval_s for probe in probed for batch in probe.observation.batches):
         return None
     quiet = [
-        (probe.rate, min(batch.duration_s for batch in probe.observation.batches))
+        (probe.rate, min(batch.duration_s for batch in probe.observation.lasting))
         for probe in probed
         if probe.answered("overloaded") and not (probe.judgement and probe.judgement.disturbed)
         if probe.filled is not None or not any(one.keeps_state for one in probe.observation.operators)
@@ -142,9 +142,9 @@ def overrun_s(probes: Sequence[Probe], interval_s: float) -> float | None:
     few = min((took_s for rate, took_s in quiet if rate <= low), default=None)
     if few is None:
         return None
-    (least, least_s), (most, most_s) = min(quiet), max(quiet)
-    without_rows_s = least_s - (most_s - least_s) * least / (most - least) if most > least else few
-    return few if without_rows_s > interval_s else None
+    least, least_s = min(quiet)
+    slopes = [(took_s - least_s) / (rate - least) for rate, took_s in quiet if rate > least]
+    return few if least_s - max(slopes, default=0.0) * least > interval_s else None
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,8 @@ def test_an_estimate_ends_where_a_batch_of_few_rows_takes_longer_than_the_interv
 @pytest.mark.parametrize(("seconds", "overrun"), [((2.2, 3.8, 4.7), None), ((2.2, 2.3, 2.5), 2.2)])
 def test_a_lower_rate_may_fit_where_batches_go_through_a_state_that_grows_with_the_rate(seconds, overrun):
     def probe(rate, took_s):
-        observation = SimpleNamespace(batches=[SimpleNamespace(duration_s=took_s)], operators=())
+        batches = [SimpleNamespace(duration_s=took_s)]
+        observation = SimpleNamespace(batches=batches, lasting=batches, operators=())
         judgement = SimpleNamespace(disturbed=False)
         return SimpleNamespace(
             phase="probe",

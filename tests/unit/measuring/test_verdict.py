@@ -136,6 +136,14 @@ def test_disturbed_but_judged_is_flagged():
     assert "judged although the slots' cores were 12.0 % slower" in judgement.reason
 
 
+def test_a_rate_far_too_high_for_any_disturbance_counts_at_once():
+    far = seen([1200 * n for n in range(11)])  # two fifths were consumed
+    assert far.consumed_records == pytest.approx(0.4 * far.due_records, rel=0.05)
+    for taken, verdict in ((0.06, "overloaded"), (0.12, "overloaded"), (0.2, "disturbed")):
+        judgement = judge(replace(far, disturbance=Disturbance(other_load=taken)))
+        assert (judgement.verdict, judgement.disturbed) == (verdict, False)
+
+
 @pytest.mark.parametrize("bound", [0.01, 0.2])
 def test_disturbed_is_what_lies_beyond_the_bound_that_was_given(bound):
     loads = [Disturbance(other_load=share * bound) for share in (0.9, 1.1)]
