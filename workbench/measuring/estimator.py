@@ -356,6 +356,8 @@ class _Session:
         further. Returns whether the state is full; None where the query went on.
         """
         self.highest = max(self.highest, rate)
+        if self.filling is not None and rate == self.filling.commanded_rate:
+            return None  # it was observed while the state was filled
         far = self.highest >= _FAR * rate and self.stateful
         if not (far or self.short) or self.steps.times(self.run.budget.interval_s).cooldown_s:
             return None
