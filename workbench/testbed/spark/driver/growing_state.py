@@ -10,6 +10,7 @@ batches with fewer and more of them. Ours, in no paper.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
@@ -102,14 +103,14 @@ def stays(queries: "Queries", spec: DeploymentSpec, spark: "SparkSession") -> di
     """
     counted = spark.conf.get(_COUNTED, None)
     spark.conf.set(_COUNTED, "true")  # which costs reads, so the measurement does without
+    found: dict[int, float] = {}
     live = queries.start(spec, "stays")
-    try:
-        return _stays(queries, live)
-    except WorkbenchError:  # its batches take too long
-        return {}
-    finally:
-        spark.conf.unset(_COUNTED) if counted is None else spark.conf.set(_COUNTED, counted)
+    with suppress(WorkbenchError):  # its batches take too long, or it fails where time leaps
+        found = _stays(queries, live)
+    spark.conf.unset(_COUNTED) if counted is None else spark.conf.set(_COUNTED, counted)
+    with suppress(WorkbenchError):
         queries.retire(live)
+    return found
 
 
 def _stays(queries: "Queries", live: LiveQuery) -> dict[int, float]:

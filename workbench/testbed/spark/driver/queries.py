@@ -117,9 +117,11 @@ class Queries:
 
     def retire(self, live: LiveQuery) -> None:
         """End a query once its batches are complete: cancelled tasks may hold their slots for a minute or more."""
-        self.drain(live)
-        live.stop()
-        self._running.remove(live)
+        try:
+            self.drain(live)
+        finally:
+            live.stop()
+            self._running.remove(live)
 
     def stop(self) -> None:
         """Stop all queries at once."""

@@ -39,6 +39,8 @@ class Query:
 
     def retire(self, _):
         self.retired = True
+        if self.fails:
+            raise WorkbenchError("It failed.")
 
     def fixed_batches(self, rows, event_rate):
         self.epoch += 1

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from workbench.dataflow import Budget, SlotProfile
+from workbench.errors import WorkbenchError
 from workbench.testbed.spark.driver import queries as warming
 from workbench.testbed.spark.driver.live import CompletedBatch
 from workbench.testbed.spark.driver.queries import Queries, warm_code
@@ -102,6 +103,21 @@ def test_waiting_ends_with_the_state_or_at_the_most(monkeypatch):
     assert now[0] == 20
     assert queries.fill(live, 8, 60) is True
     assert now[0] == pytest.approx(28, abs=1)
+
+
+def test_a_query_that_failed_is_retired_too():
+    stopped = []
+
+    class Failing(Queries):
+        def drain(self, live):
+            raise WorkbenchError("It failed.")
+
+    queries, live = Failing(None, None, None, lambda: None), SimpleNamespace(stop=lambda: stopped.append(1))
+    queries._running.append(live)
+    with pytest.raises(WorkbenchError, match="It failed"):
+        queries.retire(live)
+    assert stopped
+    assert not queries._running
 
 
 def sunk(number, rows, *, driver_s=0.1, task_s=0.05, row_s=1e-5, tasks=4, written=None):
