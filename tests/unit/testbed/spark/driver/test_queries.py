@@ -109,7 +109,7 @@ def test_a_query_that_failed_is_retired_too():
     stopped = []
 
     class Failing(Queries):
-        def drain(self, live):
+        def drain(self, _):
             raise WorkbenchError("It failed.")
 
     queries, live = Failing(None, None, None, lambda: None), SimpleNamespace(stop=lambda: stopped.append(1))
