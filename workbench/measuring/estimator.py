@@ -225,12 +225,15 @@ class _Session:
     def is_over(self, made: Sequence[Probe]) -> bool:
         """Whether the time is up after the probes `made`, or no rate can fit; it is doubled until there is an answer.
 
-        What it takes to fill a state again, after a rate far above, is not counted.
+        What it takes to fill a state again, after a rate far above, is not counted, up to as much time again.
         """
         if _no_room(made, self.run, self.steps):
             return True
-        passed, most_s = self.estimator.clock() - self.started - self.filled_s, self.estimator.most_s
-        if most_s is None or made[-1].phase != "probe" or passed < most_s:
+        most_s = self.estimator.most_s
+        if most_s is None:
+            return False
+        passed = self.estimator.clock() - self.started - min(self.filled_s, most_s)
+        if made[-1].phase != "probe" or passed < most_s:
             return False
         found = self.steps.conclude(made, self.run.budget.interval_s)
         return passed >= 2 * most_s or (found.rate is not None and found.limit == "query")
@@ -365,7 +368,9 @@ class _Session:
             return None
         self.short = False
         begun, filled_s = self.estimator.clock(), self.filled_s
+        highest = rate if far else self.highest
         filled = self._fill_at(self.run, rate)[1]
+        self.highest = highest
         self.filled_s = filled_s + self.estimator.clock() - begun
         return filled
 

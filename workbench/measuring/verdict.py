@@ -105,7 +105,8 @@ def judge(  # noqa: C901, PLR0911 - each way to an answer
         if in_doubt is None:
             return answer("overloaded", reason)
         doubt, why = in_doubt
-        if doubt == "disturbed" and not few and share < _FAR_BELOW * (1 - observation.disturbance.worst) ** _SEVERAL:
+        warm = doubt == "disturbed" and observation.compiling <= COMPILING
+        if warm and not few and share < _FAR_BELOW * (1 - observation.disturbance.worst) ** _SEVERAL:
             return answer("overloaded", reason)  # nor would it have been sustained on a quiet machine
         if not accept_disturbed or doubt == "not-at-capacity":  # the slots certainly carry more
             return answer(doubt, f"{reason[:-1]}, which may not be the query's: {why[0].lower()}{why[1:]}.")

@@ -142,6 +142,8 @@ def test_a_rate_far_too_high_for_any_disturbance_counts_at_once():
     for taken, verdict in ((0.06, "overloaded"), (0.12, "overloaded"), (0.2, "disturbed")):
         judgement = judge(replace(far, disturbance=Disturbance(other_load=taken)))
         assert (judgement.verdict, judgement.disturbed) == (verdict, False)
+    cold = replace(far, disturbance=Disturbance(other_load=0.06), compiling=1.5)
+    assert judge(cold).verdict == "disturbed"
 
 
 @pytest.mark.parametrize("bound", [0.01, 0.2])

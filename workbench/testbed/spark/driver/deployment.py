@@ -45,7 +45,7 @@ from workbench.testbed.spark.driver.cores import (
     lost_executor,
 )
 from workbench.testbed.spark.driver.feed import TopicRows, check_broker
-from workbench.testbed.spark.driver.growing_state import FIRST_HURRY_S, HURRY_S, hurry, lacking_s, stays
+from workbench.testbed.spark.driver.growing_state import HURRY_S, hurry, lacking_s, stays
 from workbench.testbed.spark.driver.live import LEAST_BATCH_ROWS, POLL_S, CompletedBatch, Meter, first_rows, now_s
 from workbench.testbed.spark.driver.process import LEFT
 from workbench.testbed.spark.driver.queries import Queries, warm_code
@@ -203,14 +203,17 @@ class Driver:
             return True
         most_s = max(HURRY_S, seconds[1])
         if self._stays is None and self._spark is not None and not live.feed.restarts:
-            most_s = FIRST_HURRY_S  # at a rate that knows nothing of the state: to learn what its rows cost
+            if not self._spec.asked_rate:  # but a guess that knows nothing of the state: to learn what its rows cost
+                most_s = seconds[1] / 2
             self._say("finding out how long rows stay in the state")
             self._queries.drain(live)
             self._stays = {}
             with self._cores.unlimited():
                 self._stays = stays(self._queries, self._spec, self._spark)
             self.rate(rate)
-        else:
+            if not self._stays:
+                self._queries.settle(_SETTLED * self._spec.budget.interval_s)
+        elif self._stays:
             self._queries.settle(_SETTLED * self._spec.budget.interval_s)  # batches with few rows in the state
         if not self._stays:
             return False

@@ -30,7 +30,7 @@ _ROWS = 1_000  # of a batch
 _FIRST_LEAP_S, _LAST_LEAP_S = 10.0, 14 * 86_400.0  # of event time in a batch; each leap is twice the one before
 _PATIENCE_S = 60.0
 _MOST_LEFT = 0.75  # of the rows of a batch, which leave while the next is taken: its leap is longer than they stay
-HURRY_S, FIRST_HURRY_S = 60.0, 20.0  # in which a state is filled on all cores, at most; and at a first guess
+HURRY_S = 60.0  # in which a state is filled on all cores, at most
 _STEPS = 4  # batches, at least, in the seconds that rows stay: rows leave a batch late
 _COUNTED = "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows"
 _ADDING = "Join", "dedupe"  # operators whose every update is a row more
@@ -38,6 +38,7 @@ _PARTS = 16  # batches in which all rows of a state change, once it is known rou
 _OLDER = 20.0  # times the age of a state, up to which it is continued
 _CHANGES = "numRowsUpdated", "numRowsRemoved"
 _FULL = 0.9  # of the rows that enter: more leave only a full state, or one that a higher rate filled
+_UNEVEN = 0.03  # of the rows that enter, by which a full state may grow; next to twice what chance does
 _FULL_AFTER = 1.5  # factor: rows of sliding windows leave in parts, within half as much time again
 _LEAST = 3  # batches that show whether as many rows leave as enter
 _ERRORS = 2.0  # standard errors that a row's cost must exceed
@@ -83,8 +84,8 @@ def hurry(queries: "Queries", live: LiveQuery, rate: float, stays: Mapping[int, 
     after `most_s` seconds.
     """
     begun, end = len(live.done), now_s() + most_s
-    most = max(1.0, rate * max(stays.values()) / _STEPS)
     rows = rate * live.interval_s
+    most = max(1.0, rows, rate * max(stays.values()) / _STEPS)
     while now_s() < end:
         live.fixed_batches(math.ceil(min(rows, most)), rate)
         queries.batches(live, 1)
@@ -232,8 +233,8 @@ def _balanced(done: Sequence[CompletedBatch]) -> bool:
         if (counts := _held(done, place)) is not None:
             held = list(counts.values())
             entered, left = (sum(_states(one)[place].get(key) or 0 for one in done[begun:]) for key in _CHANGES)
-            # Rows of a window leave together.
-            if left < _FULL * entered and max(held[:begun], default=0.0) < _FULL * max(held[begun:]):
+            grown = max(held[begun:]) - max(held[:begun], default=0.0)  # rows of a window leave together
+            if min(entered - left, grown) > _UNEVEN * entered + 2 * math.sqrt(entered):
                 return False
     return True
 

@@ -218,6 +218,29 @@ def test_a_join_is_full_when_both_sides_are():
     assert full(bursts, 48.0)  # the rows of a window leave together
 
 
+@pytest.mark.parametrize("share", [0.06, 0.15, 0.5])
+def test_a_join_is_not_full_while_its_smaller_side_grows(share):
+    query = Query((600.0, 10.0))
+    query.sides = True
+    found = []
+    for _ in range(60):
+        query.batch(2_000.0, 2.0)
+        last = query.done[-1]
+        last.release.at_s, last.duration_s = last.release.first_us / 1e6, 2.0
+        state = last.progress["stateOperators"][0]
+        state["numRowsTotal"] = 0  # not counted
+        state["numRowsUpdated"], state["numRowsRemoved"] = 2_000, 0 if query.event_s < 14 else 2_000 * (1 - share)
+        found.append(full(query.done, query.event_s))
+    assert not any(found)
+
+
+def test_a_hurry_takes_no_fewer_rows_than_the_rate(monkeypatch):
+    query = Query((20.0,))
+    query.interval_s = 10.0
+    hurried(monkeypatch, query, 100.0, {0: 0.0})
+    assert min(one.batch.records for one in query.done) >= 1_000
+
+
 def hurried(monkeypatch, query, rate, stays):
     """Whether the state of `query` is full after a hurry, and the seconds that this takes."""
     monkeypatch.setattr(growing_state, "now_s", lambda: query.now)
