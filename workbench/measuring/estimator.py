@@ -218,9 +218,7 @@ class _Session:
     stateful: bool = False  # whether an operator was seen that keeps state
     highest: float = 0.0  # highest rate since the state was empty, records/s
     filled_s: float = 0.0  # seconds spent on filling the state again
-    short: bool = (
-        False  # whether the first filling left a state that grows on, and batches that show what its rows cost
-    )
+    short: bool = False  # whether the first filling left a state that still grows, at a known cost of its rows
 
     def is_over(self, made: Sequence[Probe]) -> bool:
         """Whether the time is up after the probes `made`, or no rate can fit; it is doubled until there is an answer.
