@@ -1,9 +1,11 @@
-"""A whole job as people run it: two topics, a stateful join, Delta and a checkpoint on disk, against a bare query.
+"""A whole job as people run it: two topics, a stateful join, Delta and a kept checkpoint, against a bare query.
 
-    python benchmarks/whole_job.py [--slots 1,2,4] [--large 8] [--slot-cpus 0.2] [--interval 10] [--checkpoint PLACE]
+    python benchmarks/whole_job.py [--slots 1,2,4] [--large 8] [--slot-cpus 0.2] [--interval 10]
+        [--checkpoint PLACE | --store-ms 10 --python SERVER/bin/python]
 
 A script joins two topics and writes to a Delta table. A broker on this machine gets the topics, a sample of each is
 captured, and the broker ends: ``workbench init`` records the script on the samples, so measuring needs no broker. The
+job's checkpoint is in a folder, or on the store of ``stores.py``, which answers each request `--store-ms` late. The
 study is planned on the few slots, and ``workbench measure`` finds the maximum rate on the large count. The same follows
 with Spark's ``noop`` sink and the checkpoint in memory. Prints what was predicted from the few slots, what was
 measured, the error, and what each part costs on the large count. It takes about 40 minutes; an interrupted one goes on
@@ -12,10 +14,12 @@ from its folder.
 
 import argparse
 import json
+import os
 import random
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import yaml
@@ -30,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 from kafka_broker import running
 from kafka_records import sent_to
+from stores import STORE, served
 
 FOLDER = Path(".workbench/benchmark/whole-job")
 JOB = """
@@ -124,6 +129,9 @@ def study_of(name, samples, folder, options):
         "minutes": options.minutes,
         "warmup_s": options.warmup,
     }
+    if name != "bare" and options.store_ms is not None:
+        asked |= {"checkpoint": STORE["checkpoint"], "packages": [*asked.get("packages", []), *STORE["packages"]]}
+        asked["spark"] = asked.get("spark", {}) | STORE["spark"]
     (folder / study).write_text(yaml.safe_dump(asked, sort_keys=False))
     return study
 
@@ -182,6 +190,8 @@ def main():
     parser.add_argument("--minutes", type=float, default=14.0, help="most for a plan; half as many for the large count")
     parser.add_argument("--warmup", type=float, default=60.0)
     parser.add_argument("--checkpoint", help="where the job's is kept; default: a folder of the script")
+    parser.add_argument("--store-ms", type=float, help="keep it on a store like S3 that answers so late")
+    parser.add_argument("--python", default=sys.executable, help="with moto[server], for the store; default: this one")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="%(default)s")
     parser.add_argument("--dry-run", action="store_true", help="the studies, and what they would measure")
     parser.add_argument("variants", nargs="*", default=["whole", "bare"], help="whole, bare")
@@ -190,14 +200,16 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "job.py").write_text(JOB.lstrip())
     samples = captured(folder)
+    os.environ["STORE_KEY"] = "any-key-will-do"
     found = {}
-    for name in options.variants:
-        study = study_of(name, samples, folder, options)
-        if options.dry_run:
-            command(folder, "plan", study, "--dry-run")
-            continue
-        runs, found[name] = measured(name, study, folder, options)
-        compare(name, runs, found[name])
+    with nullcontext() if options.store_ms is None else served(options.python, options.store_ms):
+        for name in options.variants:
+            study = study_of(name, samples, folder, options)
+            if options.dry_run:
+                command(folder, "plan", study, "--dry-run")
+                continue
+            runs, found[name] = measured(name, study, folder, options)
+            compare(name, runs, found[name])
     parts = {name: costs(one) for name, one in found.items()}
     for part in next(iter(parts.values()), ()):
         shown = ("-" if own[part] is None else f"{own[part]:.2f}" for own in parts.values())
