@@ -192,6 +192,9 @@ class Observation:
     writes: WriteCost | None = None  # None where not reported
     inputs: tuple[InputRows, ...] = ()  # where the query has several
     lacking_s: float = 0.0  # by which batches would be longer if the state, which still grew, had its working size
+    # mean rows in the states of joins and deduplications, and the seconds that a source row stays in all of them;
+    # empty: unknown, or rows stay no longer than a warm-up
+    held: tuple[float, ...] = ()
 
     @property
     def lasting(self) -> tuple[Batch, ...]:

@@ -45,7 +45,7 @@ from workbench.testbed.spark.driver.cores import (
     lost_executor,
 )
 from workbench.testbed.spark.driver.feed import TopicRows, check_broker
-from workbench.testbed.spark.driver.growing_state import HURRY_S, hurry, lacking_s, stays
+from workbench.testbed.spark.driver.growing_state import HURRY_S, hurry, lacking_s, rows_held, stays
 from workbench.testbed.spark.driver.live import LEAST_BATCH_ROWS, POLL_S, CompletedBatch, Meter, first_rows, now_s
 from workbench.testbed.spark.driver.process import LEFT
 from workbench.testbed.spark.driver.queries import Queries, warm_code
@@ -303,6 +303,7 @@ class Driver:
             ),
             inputs=input_rows(spec.inputs, logs, chosen[-1].release.queue if chosen else 0.0),
             lacking_s=lacking_s(live.since_empty, len(logs), self._stays) if self._stays else 0.0,
+            held=rows_held(live.since_empty, len(logs), self._stays) if self._stays else (),
         )
         self._fastest = max(self._fastest, observation.consumed_rate)
         self._look_where_missed(rate, observation.consumed_rate)

@@ -147,6 +147,21 @@ def mean_stays(done: Sequence[CompletedBatch]) -> dict[int, float]:
     return found
 
 
+def rows_held(done: Sequence[CompletedBatch], window: int, stays: Mapping[int, float]) -> tuple[float, ...]:
+    """Return the mean rows in the joins and deduplications of `lacking_s` over the last `window` batches.
+
+    With them, the seconds that a row of the source stays in all of these, by the rows that enter; empty if unknown.
+    """
+    last = [one for one in done[-window:] if len(_states(one)) > max(stays, default=-1)]
+    held = {place: rows for place in stays if last and (rows := _held(done, place))}
+    read = sum(one.batch.records for one in last)
+    if not held or not read:
+        return ()
+    entered = {place: sum(_states(one)[place].get("numRowsUpdated") or 0 for one in last) for place in held}
+    in_all = sum(rows[one.batch_id] for rows in held.values() for one in last)
+    return in_all / len(last), sum(entered[place] * stays[place] for place in held) / read
+
+
 def lacking_s(done: Sequence[CompletedBatch], window: int, stays: Mapping[int, float]) -> float:
     """Return the seconds that the last `window` batches would take longer with all rows of a full state.
 

@@ -7,7 +7,7 @@ import pytest
 
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.driver import growing_state
-from workbench.testbed.spark.driver.growing_state import full, hurry, lacking_s, stays
+from workbench.testbed.spark.driver.growing_state import full, hurry, lacking_s, rows_held, stays
 from workbench.testbed.spark.driver.live import CompletedBatch
 
 STAYS = 660.0, 75.0  # seconds of event time: a join over ten minutes, after a deduplication
@@ -154,6 +154,24 @@ def test_a_young_state_lacks_what_the_full_one_takes(before, counts):
     assert taken_s + lacking == pytest.approx(full.done[-1].batch.duration_s, rel=0.1)
     assert full.done[-1].batch.duration_s > 1.5 * taken_s
     assert lacking_s(full.done, 6, times) == pytest.approx(0.0, abs=0.02)
+
+
+@pytest.mark.parametrize("counts", [True, False])
+def test_the_rows_held_are_counted_and_those_of_a_full_state_are_foretold(counts):
+    rate, times = 1_000.0, dict(enumerate(STAYS))
+    young, full = Query(counts=counts), Query(counts=counts)
+    for _ in range(20):
+        young.batch(rate * 2, 2.0)
+    for _ in range(400):
+        full.batch(rate * 2, 2.0)
+    (now, stays_s), (in_time, same_s) = rows_held(young.done, 4, times), rows_held(full.done, 4, times)
+    assert now < in_time / 4
+    assert (stays_s, same_s) == (pytest.approx(sum(STAYS)), pytest.approx(sum(STAYS)))
+    assert in_time == pytest.approx(rate * stays_s, rel=0.02)
+    assert rows_held(young.done, 4, {}) == ()
+    groups = Query(counts=False, name="stateStoreSave")
+    groups.batch(rate * 2, 2.0)
+    assert rows_held(groups.done, 4, times) == ()
 
 
 def test_nothing_is_lacking_where_it_is_not_known_how_long_rows_stay():
