@@ -100,8 +100,9 @@ class _Problem:
         tasks_s = self.batch.driver_task_s * counts * len(choice.stages)
         waves, fixed_s = turns(counts, self.slots, self.speedup), sum(line.fixed_s for line in choice.stages)
         spent = [line.rows_s(rows / counts) for line in choice.stages]
-        slope = sum(line.power * one for line, one in zip(choice.stages, spent, strict=True)) / rows
-        return np.asarray(tasks_s + waves * (fixed_s + sum(spent))), np.asarray(waves * slope)
+        kept = sum(self.batch.state_s(line, rows / counts, self.interval_s) for line in choice.stages)
+        slope = (sum(line.power * one for line, one in zip(choice.stages, spent, strict=True)) + kept) / rows
+        return np.asarray(tasks_s + waves * (fixed_s + sum(spent) + kept)), np.asarray(waves * slope)
 
     def solve(self, step: "_Step") -> tuple[list[int], float]:
         """Find the layout and its rows: from few rows on, each step goes to where the tangent fills the interval."""
@@ -206,9 +207,10 @@ def _layout(problem: _Problem, partitions: Mapping[str, int], rows: float) -> Ba
     for line in batch.stages:
         count = partitions[line.name]
         ratio = line.scale * (max(rows, 1.0) / count) ** (line.power - 1)
-        stages.append(Stage(line.name, line.fixed_s, line.per_row_s, ratio, stateful=line.stateful, source=line.source))
+        per_row_s = line.per_row_s + line.held_s * batch.stays_s / problem.interval_s / (ratio or 1.0)
+        stages.append(Stage(line.name, line.fixed_s, per_row_s, ratio, stateful=line.stateful, source=line.source))
         waves = float(turns(count, problem.slots, problem.speedup))
-        took[line.name] = waves * (line.fixed_s + line.per_row_s * ratio * rows / count)
+        took[line.name] = waves * (line.fixed_s + per_row_s * ratio * rows / count)
     seconds = {problem.slots: sum(took.values())}
     limit = max(took, key=lambda name: took[name])
     return BatchLayout(

@@ -2,10 +2,12 @@
 
 A batch holds the driver (planning, offsets, commits, scheduling each task) and then, one after the other, its stages:
 
-    seconds = d + e tasks + sum over stages of waves x (a + b x rows of a task)
+    seconds = d + e tasks + sum over stages of waves x (a + b x rows of a task + c x rows in its state)
 
 - ``d``, ``e``: the driver's, fixed and for each task: what is left of a batch beyond its slots' own seconds.
 - ``a``, ``b``: of one task of a stage, fixed (its start, opening and committing its state) and for each row.
+- ``c``: for each row in the state of a join or a deduplication, which goes through it at every batch. It is told from
+  ``a`` and ``b`` where rows stay far longer than a batch takes. By Little's law the state holds rate x stay of a row.
 - The rows of a task are a power of the source's rows for each task: partial aggregation sends one row for each key that
   a task has met, so larger batches send fewer for each source row. A stage that reads the source has them all.
 - ``waves``: partitions / slots, rounded up.
@@ -18,6 +20,7 @@ each other, which is exact where each fills its waves.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import TypeVar
 
 import numpy as np
@@ -41,7 +44,10 @@ _STEADY = 0.1  # prior deviation of the power of rows, so that a few similar rea
 
 @dataclass(frozen=True)
 class StageLine:
-    """A stage: a task takes `fixed_s` + `per_row_s` x rows, which are `scale` x (source rows / partitions)^`power`."""
+    """A stage: a task takes `fixed_s` + `per_row_s` x rows, which are `scale` x (source rows / partitions)^`power`.
+
+    Where it goes through its state at every batch, it takes `held_s` more for each row that the query holds.
+    """
 
     name: str
     fixed_s: float
@@ -50,6 +56,7 @@ class StageLine:
     power: float
     stateful: bool = False
     source: bool = False
+    held_s: float = 0.0
 
     def rows_s(self, source_rows: Floats) -> Floats:
         """Slot seconds that the rows of one task take, for `source_rows` of the source for each task."""
@@ -67,6 +74,7 @@ class MicroBatch:
     readings: int  # how many batches were seen
     # how much faster a task runs while other slots idle, where slots are shares of one quota
     speedup: float = 1.0
+    stays_s: float = 0.0  # how long a source row stays in the states that a batch goes through, in all; 0: in none
 
     @property
     def explains(self) -> bool:
@@ -76,16 +84,26 @@ class MicroBatch:
     def on_cores(self, times: float) -> "MicroBatch":
         """Return the parts on cores that are `times` times as fast: all of them take 1 / `times` of their seconds."""
         stages = tuple(
-            replace(one, fixed_s=one.fixed_s / times, per_row_s=one.per_row_s / times) for one in self.stages
+            replace(one, fixed_s=one.fixed_s / times, per_row_s=one.per_row_s / times, held_s=one.held_s / times)
+            for one in self.stages
         )
         return replace(self, driver_s=self.driver_s / times, driver_task_s=self.driver_task_s / times, stages=stages)
 
     def parts_s(
-        self, rows: float, slots: float, partitions: float, source_partitions: float | None = None
+        self,
+        rows: float,
+        slots: float,
+        partitions: float,
+        source_partitions: float | None = None,
+        *,
+        held: float = 0.0,
     ) -> dict[str, float]:
-        """Seconds of a batch of `rows` source rows by their cause; `source_partitions` are a topic's own."""
+        """Seconds of a batch of `rows` source rows by their cause.
+
+        `source_partitions` are a topic's own; `held` rows are in the state: in time, `stays_s` x rows a second.
+        """
         tasks = self._tasks(partitions, source_partitions)
-        return {
+        spent = {
             "driver": self.driver_s,
             "driver, per task": self.driver_task_s * sum(count for _, count in tasks),
             "tasks, fixed": sum(float(turns(count, slots, self.speedup)) * stage.fixed_s for stage, count in tasks),
@@ -94,6 +112,11 @@ class MicroBatch:
                 for stage, count in tasks
             ),
         }
+        if self.stays_s:
+            spent["state"] = sum(
+                float(turns(count, slots, self.speedup)) * stage.held_s * held / count for stage, count in tasks
+            )
+        return spent
 
     def rates(
         self, slots: Floats, partitions: Floats, interval_s: float, source_partitions: Floats | None = None
@@ -106,13 +129,18 @@ class MicroBatch:
             spent, slope = np.zeros_like(room_s), np.zeros_like(room_s)
             for stage, count in tasks:
                 seconds = turns(count, slots, self.speedup) * stage.rows_s(rows * (partitions / count))
-                spent += seconds
-                slope += stage.power * seconds / rows
+                kept = turns(count, slots, self.speedup) * self.state_s(stage, partitions / count, interval_s)
+                spent += seconds + kept * rows
+                slope += stage.power * seconds / rows + kept
             further = np.divide(room_s - spent, slope, out=np.full_like(rows, _UNBOUNDED), where=slope > 0)
             before, rows = rows, np.minimum(rows + np.maximum(further, 0.0), _UNBOUNDED)
             if (rows <= before * (1 + _STILL)).all():
                 break
         return np.where(room_s > 0, rows, 0.0) * partitions / interval_s
+
+    def state_s(self, stage: StageLine, rows: Floats, interval_s: float) -> Floats:
+        """Slot seconds in which a task of `stage` goes through its state, where each of its batches has `rows`."""
+        return np.asarray(stage.held_s * self.stays_s / interval_s * rows)
 
     def fixed_share(
         self, slots: Floats, partitions: Floats, interval_s: float, source_partitions: Floats | None = None
@@ -152,6 +180,8 @@ class Reading:
     stage_s: tuple[float, ...]  # slot seconds of all tasks
     stateful: tuple[bool, ...]
     scans: tuple[bool, ...]
+    held: float = 0.0  # rows in the states that are gone through
+    stays_s: float = 0.0  # of a source row, in these; 0: unknown
 
     def tasks(self, place: int) -> int:
         """Return the number of tasks of a stage."""
@@ -205,6 +235,7 @@ def _reading(slots: int, probe: Probe) -> list[tuple[tuple[str, ...], Reading]]:
         tuple(one / count for one in useful),
         tuple(operator.keeps_state for operator in stages),
         tuple(operator.scans for operator in stages),
+        *seen.held,
     )
     return [(tuple(operator.operator for operator in stages), reading)]
 
@@ -232,8 +263,12 @@ def fit_micro_batch(runs: Iterable[Measurement]) -> MicroBatch | None:
     )
     speedup = max(1.0, 1 / measured[0].budget.profile.cpus)
     model = MicroBatch(driver_s, driver_task_s, stages, 0.0, len(readings), speedup)
+    model = replace(model, stays_s=median([one.stays_s for one in readings if one.stays_s] or [0.0]))
     missed = [
-        math.log(sum(model.parts_s(one.rows, one.slots, one.partitions, one.source_partitions).values()) / one.batch_s)
+        math.log(
+            sum(model.parts_s(one.rows, one.slots, one.partitions, one.source_partitions, held=one.held).values())
+            / one.batch_s
+        )
         for one in readings
     ]
     return replace(model, error=math.sqrt(sum(one**2 for one in missed) / (len(missed) - _FITTED)))
@@ -245,18 +280,22 @@ def _stage(name: str, place: int, readings: Sequence[Reading], *, one_size: bool
     seconds = np.array([one.stage_s[place] for one in readings])
     fed = np.array([one.rows for one in readings])
     counted = np.zeros_like(partitions) if one_size else partitions
-    fixed_s, per_row_s = _line((counted, rows), seconds, 1 / np.maximum(seconds, 1e-9))
+    held = np.array([one.held if one.stateful[place] else 0.0 for one in readings])
+    columns = (counted, rows, held) if held.any() else (counted, rows)
+    fixed_s, per_row_s, *of_state = _line(columns, seconds, 1 / np.maximum(seconds, 1e-9))
     scale, power = _power(fed / partitions, rows / partitions)
     stateful, scans = any(one.stateful[place] for one in readings), any(one.scans[place] for one in readings)
-    return StageLine(name, fixed_s, per_row_s, scale, power, stateful=stateful, source=scans and not stateful)
+    return StageLine(
+        name, fixed_s, per_row_s, scale, power, stateful=stateful, source=scans and not stateful, held_s=sum(of_state)
+    )
 
 
-def _line(columns: tuple[Floats, Floats], wanted: Floats, weight: Floats) -> tuple[float, float]:
-    """Fit wanted = x first + y second of `columns` by least squares, with x and y at least 0."""
+def _line(columns: Sequence[Floats], wanted: Floats, weight: Floats) -> list[float]:
+    """Fit wanted = the sum of `columns`, each times a number of at least 0, by least squares."""
     design = np.column_stack(columns) * weight[:, None]
     scale = np.maximum(np.abs(design).max(axis=0), 1e-300)
     found, _ = nnls(design / scale, wanted * weight)
-    return float(found[0] / scale[0]), float(found[1] / scale[1])
+    return [float(one) for one in found / scale]
 
 
 def _power(fed: Floats, rows: Floats) -> tuple[float, float]:

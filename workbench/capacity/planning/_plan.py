@@ -210,7 +210,8 @@ def _parts(parts: MicroBatch | None, load: float, budget: Budget) -> dict[str, f
     slots, interval = budget.slots, budget.interval_s
     if parts is None or not load <= 1 or not carries(parts, np.array([float(slots)]), interval):
         return None
-    return parts.parts_s(load * parts.rate(slots, slots, interval) * interval, slots, slots)
+    rate = load * parts.rate(slots, slots, interval)
+    return parts.parts_s(rate * interval, slots, slots, held=parts.stays_s * rate)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from batch_truths import SCAN, STATE, Engine
+from batch_truths import SCAN, STATE, Engine, filling
 
 from workbench.capacity.explore import conclude
 from workbench.capacity.model import fit_micro_batch, model_of_form
@@ -12,6 +12,8 @@ from workbench.capacity.model.micro_batch import EXPLAINED
 from workbench.capacity.model.scaling_law import PartsLaw, ScalingLaw
 from workbench.errors import WorkbenchError
 from workbench.records import SIMULATED, Machine
+
+JOIN = {**STATE, "scale": 1.0, "power": 1.0}
 
 
 def test_exact_parts_are_recovered_from_partitions_and_loads_and_a_topic_is_read_in_waves():
@@ -59,6 +61,50 @@ def test_the_rate_is_where_a_batch_takes_the_interval(exact, slots, partitions, 
 def test_fixed_parts_that_fill_the_interval_leave_no_rate(exact):
     assert exact.rate(1, 16, 2.0) == 0.0
     assert (exact.rates(np.array([1.0, 4.0]), np.array([16.0, 16.0]), 2.0) > 0).tolist() == [False, True]
+
+
+def through_state(run, held_s, stays_s, shares):
+    """Let each batch go through `held_s` x rows of a state, which has these `shares` of its working size."""
+    draw, slots = iter(shares), run.budget.slots
+
+    def longer(probe):
+        seen = probe.observation
+        held = next(draw) * stays_s * seen.consumed_records / len(seen.batches[1:]) / run.budget.interval_s
+        more_s = held * held_s
+        operators = tuple(
+            replace(one, useful_s=one.useful_s + 3 * more_s) if one.keeps_state else one for one in seen.operators
+        )
+        batches = tuple(replace(one, duration_s=one.duration_s + more_s / slots) for one in seen.batches)
+        return replace(probe, observation=replace(seen, operators=operators, batches=batches, held=(held, stays_s)))
+
+    probes = tuple(map(longer, run.estimate.probes))
+    return replace(
+        run,
+        estimate=replace(run.estimate, probes=probes, observation=probes[-1].observation),
+        load_curve=tuple(map(longer, run.load_curve)),
+        divided=tuple(map(longer, run.divided)),
+    )
+
+
+def test_a_state_that_batches_go_through_grows_with_the_rate_and_is_shared_by_more_slots():
+    engine, held_s, stays_s, interval_s = Engine(stages=(SCAN, JOIN)), 4e-6, 600.0, 2.0
+    runs = [engine.run(n, interval_s, loads=(0.1, 0.2, 0.4)) for n in (1, 2)]
+    shares = (0.3, 2.0, 1.0, 4.0, 0.7)  # of its working size: it still fills, or a higher rate filled it
+    parts = fit_micro_batch([through_state(run, held_s, stays_s, shares) for run in runs])
+    assert parts.error < 0.01
+    assert parts.stages[1].held_s == pytest.approx(held_s, rel=0.02)
+    for slots, every_s in ((1, 2.0), (4, 2.0), (8, 2.0), (8, 10.0)):
+
+        def took_s(rows, slots=slots, every_s=every_s):
+            return engine.batch_s(rows, slots, slots) + held_s * stays_s * rows / every_s / slots
+
+        rate = filling(took_s, every_s)
+        assert parts.rate(slots, slots, every_s) == pytest.approx(rate, rel=0.03)
+        spent = parts.parts_s(rate * every_s, slots, slots, held=stays_s * rate)
+        assert spent["state"] == pytest.approx(held_s * stays_s * rate / slots, rel=0.03)
+        assert sum(spent.values()) == pytest.approx(every_s, rel=0.03)
+    slower = parts.on_cores(0.5)
+    assert slower.rate(8, 8, 10.0) < 0.55 * parts.rate(8, 8, 10.0)
 
 
 def test_tasks_of_one_size_tell_nothing_apart():
