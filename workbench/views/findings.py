@@ -39,12 +39,15 @@ _LIMITS = {
     "driver, per task": "what tasks cost the driver: fewer partitions would help",
     "tasks, fixed": "what each task costs whatever its rows: fewer partitions or a longer trigger interval would help",
     "rows": "work on the rows, which more slots share",
+    "state": "going through the state, which more slots share: a longer trigger interval would help, or rows that stay "
+    "for less time",
 }
 _SPENT = {
     "driver": "for the driver",
     "driver, per task": "for the driver's work per task",
     "tasks, fixed": "of fixed work in tasks",
     "rows": "for the rows",
+    "state": "to go through the state",
 }
 
 QUIET = frozenset({"stateless", "unchanged"})
