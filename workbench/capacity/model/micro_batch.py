@@ -6,8 +6,8 @@ A batch holds the driver (planning, offsets, commits, scheduling each task) and 
 
 - ``d``, ``e``: the driver's, fixed and for each task: what is left of a batch beyond its slots' own seconds.
 - ``a``, ``b``: of one task of a stage, fixed (its start, opening and committing its state) and for each row.
-- ``c``: for each row in the state of a join or a deduplication, which goes through it at every batch. It is told from
-  ``a`` and ``b`` where rows stay far longer than a batch takes. By Little's law the state holds rate x stay of a row.
+- ``c``: for each row in the state of a join or a deduplication, which goes through it at every batch. It is fitted
+  where rows stay far longer than a batch takes. By Little's law the state holds rate x stay of a row.
 - The rows of a task are a power of the source's rows for each task: partial aggregation sends one row for each key that
   a task has met, so larger batches send fewer for each source row. A stage that reads the source has them all.
 - ``waves``: partitions / slots, rounded up.
