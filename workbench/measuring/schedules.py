@@ -40,7 +40,7 @@ from workbench.records import Limit, MstEstimate, Probe
 
 _WARM_UP_FRACTION = 1024
 _GALLOP, _DOUBLE, _BEYOND = 1.25, 2.0, 1.1
-_LEAP, _IDLE_LEAP = 4.0, 8.0
+_LEAP, _LONG_LEAP = 4.0, 8.0
 _NEAR = 3
 _DISTINCT_SIZES, _APART = 1.02, 1.2
 _LOOK_BACK = 3
@@ -276,13 +276,16 @@ class _Search:
         ]
         batches = [batch for observation in seen for batch in observation.lasting]
         if seen and all(map(crowded_out, seen)):
-            return self.grid.steps(_IDLE_LEAP)
+            return self.grid.steps(_LONG_LEAP)
         room = len(batches) * self.interval_s / max(1e-9, sum(batch.duration_s for batch in batches))
         least = self.grid.steps(_DOUBLE) if room >= _DOUBLE else 1
         return min(max(stride, least), self.grid.steps(max(_GALLOP, _BEYOND * room)))
 
     def _stride(self, edge: int, sign: int, wish: int) -> int:
-        """Count the steps away from the only known end: along the line, but growing, at most fourfold."""
+        """Count the steps away from the only known end: along the line, but growing, at most fourfold.
+
+        Far below a rate whose state still grew, they are more: it is known that in proportion is too much.
+        """
         same = sum(vote.majority is (sign > 0) for vote in self.votes.values())
         ahead = (wish - edge) * sign
         if ahead > 0:
@@ -290,7 +293,9 @@ class _Search:
         else:
             near = -ahead <= _NEAR
             stride = (1 if near else self.grid.steps(_GALLOP)) << (same - 1)
-        return min(stride, self.grid.steps(_LEAP))
+        return min(
+            stride, self.grid.steps(_LONG_LEAP if sign < 0 and self.history[-1].observation.lacking_s else _LEAP)
+        )
 
     def _slow(self, width: int) -> bool:
         """Whether the line's proposals have not halved the bracket within three answers."""
@@ -314,10 +319,13 @@ class _Search:
             # A state is filled at the first rate to be probed: those batches have no other size, but colder code.
             probes = [self.history[0], *valid] if alike and math.isinf(self.history[0].rate) else valid
             rate = _line_rate((batch for probe in probes for batch in probe.observation.lasting), self.interval_s)
-        if rate == 0:
+        if rate is not None:
             least = min(valid, key=lambda probe: probe.rate)
             taken_s = fmean(batch.duration_s for batch in least.observation.lasting)
-            rate = least.rate * min(1 / _DOUBLE, self.interval_s / taken_s)  # in proportion at most, as its state is
+            if rate == 0 or (least.observation.lacking_s and taken_s > self.interval_s):
+                # In proportion at most, as its state is; the line through its batches is of a younger one.
+                most = min(1 / _DOUBLE if rate == 0 else 1.0, self.interval_s / taken_s) * least.rate
+                rate = min(rate or most, most)
         return self.grid.below(first_rate(self.history) if rate is None else rate)
 
 

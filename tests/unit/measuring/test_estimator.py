@@ -125,6 +125,11 @@ def test_a_rate_counts_what_its_state_will_add_once_it_is_full():
     assert 0.8 * sustained <= result.low <= 1.05 * sustained <= 1.4 * result.low
     assert result.high <= 1.3 * sustained
     assert len(result.probes) <= 10
+    run = Young(0, scatter=0.0, warms_in_s=1.0, start=60.0, row_s=1e-5, first_rows=400_000)
+    run.lacking = 2e-4
+    first, second = sorted({one.rate for one in estimate(run).probes if math.isfinite(one.rate)}, reverse=True)[:2]
+    taken_s = run.fixed_s + first * (run.interval_s * 1e-5 + run.lacking)
+    assert second == pytest.approx(first * run.interval_s / taken_s, rel=0.02)
 
 
 def test_source_limit_is_not_the_querys_mst_and_a_source_bound_probe_never_counts():
