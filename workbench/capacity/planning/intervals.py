@@ -130,7 +130,7 @@ def interval_points(runs: Sequence[Run]) -> tuple[IntervalPoint, ...]:
         seen, interval = one.estimate.observation, one.budget.interval_s
         if seen is None or not one.estimate.rate:
             continue
-        durations = [batch.duration_s for batch in seen.batches[1:]]
+        durations = [batch.duration_s for batch in seen.lasting[1:]]
         points[interval] = IntervalPoint(
             interval,
             one.estimate.middle,

@@ -76,6 +76,11 @@ def test_every_interval_is_measured_once(tmp_path):
     for point in points:
         assert point.interval_s < point.latency_s <= 2 * point.interval_s * 1.05
         assert point.interval_s / 2 < point.mean_latency_s < point.latency_s
+    seen = runs[0].estimate.observation
+    young = replace(runs[0], estimate=replace(runs[0].estimate, observation=replace(seen, lacking_s=0.25)))
+    (before,), (after,) = interval_points(runs[:1]), interval_points([young])
+    assert after.mean_latency_s == pytest.approx(before.mean_latency_s + 0.25)
+    assert after.latency_s == pytest.approx(before.latency_s + 0.25)
 
 
 def test_a_sweep_needs_something_to_compare_and_a_trigger(tmp_path):
