@@ -92,6 +92,15 @@ class InputRows:
     selectivity: float | None = None  # their records out per record in; None where they read other inputs too
 
 
+@dataclass(frozen=True)
+class HeldRows:
+    """What joins or deduplications hold whose rows stay far longer than a batch takes."""
+
+    kind: str  # "join" or "deduplicate", as in the names of operators
+    rows: float  # in their states, mean over the batches
+    stays_s: float  # that a source row stays in them, seconds of event time; 0: none entered
+
+
 MAX_DISTURBANCE = 0.05  # share of all cores above which interference counts
 
 
@@ -192,9 +201,7 @@ class Observation:
     writes: WriteCost | None = None  # None where not reported
     inputs: tuple[InputRows, ...] = ()  # where the query has several
     lacking_s: float = 0.0  # by which batches would be longer if the state, which still grew, had its working size
-    # mean rows in the states of joins and deduplications, and the seconds that a source row stays in all of them;
-    # empty: unknown, or rows stay no longer than a warm-up
-    held: tuple[float, ...] = ()
+    held: tuple[HeldRows, ...] = ()  # by kind; empty: unknown, or rows stay no longer than a warm-up
 
     @property
     def lasting(self) -> tuple[Batch, ...]:

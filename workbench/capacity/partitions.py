@@ -6,6 +6,7 @@ maximise the rows N of a batch subject to
 
     driver + driver per task x tasks + sum over stages of waves x (fixed + rows of a task x seconds per row) <= interval
 
+where the seconds of a row include those of the state that it leaves behind, at that rate,
 with one binary for each partition count that a stage may have. Stages that keep state share one count, since the
 checkpoint does, and so do stages that read the source. Of the candidates of a stage one is chosen (n_ic <= M y_ic, sum
 over c of n_ic = N), so the problem is linear. Where the rows of a task are a power of the source's below 1, it is
@@ -100,7 +101,7 @@ class _Problem:
         tasks_s = self.batch.driver_task_s * counts * len(choice.stages)
         waves, fixed_s = turns(counts, self.slots, self.speedup), sum(line.fixed_s for line in choice.stages)
         spent = [line.rows_s(rows / counts) for line in choice.stages]
-        kept = sum(self.batch.state_s(line, rows / counts, self.interval_s) for line in choice.stages)
+        kept = sum(line.state_s(rows / counts / self.interval_s) for line in choice.stages)
         slope = (sum(line.power * one for line, one in zip(choice.stages, spent, strict=True)) + kept) / rows
         return np.asarray(tasks_s + waves * (fixed_s + sum(spent) + kept)), np.asarray(waves * slope)
 
@@ -207,7 +208,8 @@ def _layout(problem: _Problem, partitions: Mapping[str, int], rows: float) -> Ba
     for line in batch.stages:
         count = partitions[line.name]
         ratio = line.scale * (max(rows, 1.0) / count) ** (line.power - 1)
-        per_row_s = line.per_row_s + line.held_s * batch.stays_s / problem.interval_s / (ratio or 1.0)
+        # A stage of the layout is a line, so the state of its rows counts with them.
+        per_row_s = line.per_row_s + (line.state_s(1 / problem.interval_s) / ratio if line.held_s else 0.0)
         stages.append(Stage(line.name, line.fixed_s, per_row_s, ratio, stateful=line.stateful, source=line.source))
         waves = float(turns(count, problem.slots, problem.speedup))
         took[line.name] = waves * (line.fixed_s + per_row_s * ratio * rows / count)

@@ -284,7 +284,7 @@ class _Search:
     def _stride(self, edge: int, sign: int, wish: int) -> int:
         """Count the steps away from the only known end: along the line, but growing, at most fourfold.
 
-        Far below a rate whose state still grew, they are more: it is known that in proportion is too much.
+        Below a rate whose state still grew they may be eightfold: a rate in proportion is an upper bound there.
         """
         same = sum(vote.majority is (sign > 0) for vote in self.votes.values())
         ahead = (wish - edge) * sign
@@ -320,10 +320,13 @@ class _Search:
             probes = [self.history[0], *valid] if alike and math.isinf(self.history[0].rate) else valid
             rate = _line_rate((batch for probe in probes for batch in probe.observation.lasting), self.interval_s)
         if rate is not None:
-            least = min(valid, key=lambda probe: probe.rate)
-            taken_s = fmean(batch.duration_s for batch in least.observation.lasting)
-            if rate == 0 or (least.observation.lacking_s and taken_s > self.interval_s):
-                # In proportion at most, as its state is; the line through its batches is of a younger one.
+            least = min(reversed(valid), key=lambda probe: probe.rate)  # of those alike, the one with the fuller state
+            lasting = least.observation.lasting
+            taken_s = fmean(batch.duration_s for batch in lasting[1:] or lasting)
+            if rate == 0 or (
+                least.observation.lacking_s and least.answered("overloaded") and taken_s > self.interval_s
+            ):
+                # In proportion at most, as its state is; the line through its batches was seen with a younger state.
                 most = min(1 / _DOUBLE if rate == 0 else 1.0, self.interval_s / taken_s) * least.rate
                 rate = min(rate or most, most)
         return self.grid.below(first_rate(self.history) if rate is None else rate)

@@ -76,7 +76,7 @@ class Observed:
         rate, interval_s = self.headroom.rate, self.headroom.interval_s
         if self.parts is None or rate is None:
             return {}
-        spent = self.parts.parts_s(rate * interval_s, self.running.slots, *self.partitions)
+        spent = self.parts.parts_s(rate * interval_s, self.running.slots, *self.partitions, rate=rate)
         whole = sum(spent.values())
         return {name: seconds / whole for name, seconds in spent.items()} if whole > 0 else {}
 

@@ -15,7 +15,8 @@ from workbench.errors import WorkbenchError
 
 def problem(seed):
     """A random batch of one to four stages, its slots, and how much faster a task is that has idle slots next to it."""
-    random = Random(seed)
+    random, state = Random(seed), Random(seed)
+    stays_s = state.choice([0.0, 60.0])
     stages = tuple(
         StageLine(
             f"{place} stage",
@@ -25,13 +26,13 @@ def problem(seed):
             random.choice([1.0, 1.0, random.uniform(0.3, 1.0)]),
             stateful=place > 0 and random.random() < 0.6,
             source=place == 0,
-            held_s=10 ** random.uniform(-7, -6),
+            held_s=10 ** state.uniform(-7, -6),
+            stays_s=stays_s,
         )
         for place in range(random.randint(1, 4))
     )
     per_task = random.choice([0.0, random.uniform(0, 0.05)])
-    stays_s = random.choice([0.0, 0.0, 60.0])
-    batch = MicroBatch(random.uniform(0, 0.6), per_task, stages, 0.0, 5, stays_s=stays_s)
+    batch = MicroBatch(random.uniform(0, 0.6), per_task, stages, 0.0, 5)
     return batch, random.randint(1, 5), random.choice([1.0, 1.0, 2.5, 20.0])
 
 
@@ -48,7 +49,7 @@ def best_of_all(batch, slots, interval_s, speedup):
             for stage, count in zip(batch.stages, own, strict=True):
                 turns = max(count / slots, 1 / speedup) if count < slots else math.ceil(count / slots)
                 each = rows / count
-                held_s = stage.held_s * batch.stays_s * each / interval_s
+                held_s = stage.held_s * stage.stays_s * each / interval_s
                 seconds += turns * (stage.fixed_s + stage.per_row_s * stage.scale * each**stage.power + held_s)
             return interval_s - seconds
 

@@ -7,7 +7,8 @@ A batch holds the driver (planning, offsets, commits, scheduling each task) and 
 - ``d``, ``e``: the driver's, fixed and for each task: what is left of a batch beyond its slots' own seconds.
 - ``a``, ``b``: of one task of a stage, fixed (its start, opening and committing its state) and for each row.
 - ``c``: for each row in the state of a join or a deduplication, which goes through it at every batch. It is fitted
-  where rows stay far longer than a batch takes. By Little's law the state holds rate x stay of a row.
+  where rows stay far longer than a batch takes, and where readings distinguish it from ``a`` and ``b``. By Little's law
+  the state holds rate x stay of a row.
 - The rows of a task are a power of the source's rows for each task: partial aggregation sends one row for each key that
   a task has met, so larger batches send fewer for each source row. A stage that reads the source has them all.
 - ``waves``: partitions / slots, rounded up.
@@ -20,14 +21,13 @@ each other, which is exact where each fills its waves.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from statistics import median
 from typing import TypeVar
 
 import numpy as np
 from scipy.optimize import nnls
 
 from workbench.arrays import Floats
-from workbench.metrics import Observation
+from workbench.metrics import HeldRows, Observation
 from workbench.records import Measurement, Probe
 from workbench.speed import CoreSpeed, slowness
 
@@ -37,6 +37,7 @@ EXPLAINED = 0.15
 _LEAST_ROWS, _UNBOUNDED = 1e-6, 1e18  # of a task
 _STEPS, _STILL = 200, 1e-12
 _FEWEST_READINGS, _FITTED = 4, 3  # readings; what is fitted of a batch: driver, tasks, rows
+_ERRORS = 2.0  # standard errors that the cost of a row in the state must exceed
 _DISTINCT = 1.5  # largest over smallest number of rows of a task, to separate fixed from per-row seconds
 _Counts = TypeVar("_Counts", float, Floats)
 _STEADY = 0.1  # prior deviation of the power of rows, so that a few similar readings do not produce one
@@ -46,7 +47,8 @@ _STEADY = 0.1  # prior deviation of the power of rows, so that a few similar rea
 class StageLine:
     """A stage: a task takes `fixed_s` + `per_row_s` x rows, which are `scale` x (source rows / partitions)^`power`.
 
-    Where it goes through its state at every batch, it takes `held_s` more for each row that the query holds.
+    Where it goes through its state at every batch, it takes `held_s` more for each row of its share of the state, in
+    which a source row stays for `stays_s` of event time.
     """
 
     name: str
@@ -57,6 +59,11 @@ class StageLine:
     stateful: bool = False
     source: bool = False
     held_s: float = 0.0
+    stays_s: float = 0.0
+
+    def state_s(self, source_rate: _Counts) -> _Counts:
+        """Slot seconds that the state of one task takes, for `source_rate` of the source a second for each task."""
+        return self.held_s * self.stays_s * source_rate
 
     def rows_s(self, source_rows: Floats) -> Floats:
         """Slot seconds that the rows of one task take, for `source_rows` of the source for each task."""
@@ -74,7 +81,6 @@ class MicroBatch:
     readings: int  # how many batches were seen
     # how much faster a task runs while other slots idle, where slots are shares of one quota
     speedup: float = 1.0
-    stays_s: float = 0.0  # how long a source row stays in the states that a batch goes through, in all; 0: in none
 
     @property
     def explains(self) -> bool:
@@ -96,11 +102,11 @@ class MicroBatch:
         partitions: float,
         source_partitions: float | None = None,
         *,
-        held: float = 0.0,
+        rate: float = 0.0,
     ) -> dict[str, float]:
         """Seconds of a batch of `rows` source rows by their cause.
 
-        `source_partitions` are a topic's own; `held` rows are in the state: in time, `stays_s` x rows a second.
+        `source_partitions` are a topic's own; the state is that of `rate` source rows a second.
         """
         tasks = self._tasks(partitions, source_partitions)
         spent = {
@@ -112,11 +118,15 @@ class MicroBatch:
                 for stage, count in tasks
             ),
         }
-        if self.stays_s:
+        if any(stage.held_s for stage in self.stages):
             spent["state"] = sum(
-                float(turns(count, slots, self.speedup)) * stage.held_s * held / count for stage, count in tasks
+                float(turns(count, slots, self.speedup)) * stage.state_s(rate / count) for stage, count in tasks
             )
         return spent
+
+    def staying(self, times: float) -> "MicroBatch":
+        """Return the parts where rows stay in the state `times` as long."""
+        return replace(self, stages=tuple(replace(one, stays_s=one.stays_s * times) for one in self.stages))
 
     def rates(
         self, slots: Floats, partitions: Floats, interval_s: float, source_partitions: Floats | None = None
@@ -129,7 +139,7 @@ class MicroBatch:
             spent, slope = np.zeros_like(room_s), np.zeros_like(room_s)
             for stage, count in tasks:
                 seconds = turns(count, slots, self.speedup) * stage.rows_s(rows * (partitions / count))
-                kept = turns(count, slots, self.speedup) * self.state_s(stage, partitions / count, interval_s)
+                kept = turns(count, slots, self.speedup) * stage.state_s(partitions / count / interval_s)
                 spent += seconds + kept * rows
                 slope += stage.power * seconds / rows + kept
             further = np.divide(room_s - spent, slope, out=np.full_like(rows, _UNBOUNDED), where=slope > 0)
@@ -137,10 +147,6 @@ class MicroBatch:
             if (rows <= before * (1 + _STILL)).all():
                 break
         return np.where(room_s > 0, rows, 0.0) * partitions / interval_s
-
-    def state_s(self, stage: StageLine, rows: Floats, interval_s: float) -> Floats:
-        """Slot seconds in which a task of `stage` goes through its state, where each of its batches has `rows`."""
-        return np.asarray(stage.held_s * self.stays_s / interval_s * rows)
 
     def fixed_share(
         self, slots: Floats, partitions: Floats, interval_s: float, source_partitions: Floats | None = None
@@ -180,8 +186,7 @@ class Reading:
     stage_s: tuple[float, ...]  # slot seconds of all tasks
     stateful: tuple[bool, ...]
     scans: tuple[bool, ...]
-    held: float = 0.0  # rows in the states that are gone through
-    stays_s: float = 0.0  # of a source row, in these; 0: unknown
+    held: tuple[tuple[float, float], ...] = ()  # rows in each stage's state, and how long a source row stays there
 
     def tasks(self, place: int) -> int:
         """Return the number of tasks of a stage."""
@@ -235,9 +240,15 @@ def _reading(slots: int, probe: Probe) -> list[tuple[tuple[str, ...], Reading]]:
         tuple(one / count for one in useful),
         tuple(operator.keeps_state for operator in stages),
         tuple(operator.scans for operator in stages),
-        *seen.held,
+        tuple(_held_by(operator.operator, seen.held) for operator in stages) if seen.held else (),
     )
     return [(tuple(operator.operator for operator in stages), reading)]
+
+
+def _held_by(operator: str, held: Sequence[HeldRows]) -> tuple[float, float]:
+    """Return the rows that an operator holds, by the kinds in its name, and how long a source row stays in it."""
+    own = [one for one in held if one.kind in operator.split()]
+    return sum(one.rows for one in own), sum(one.stays_s for one in own)
 
 
 def fit_micro_batch(runs: Iterable[Measurement]) -> MicroBatch | None:
@@ -248,6 +259,8 @@ def fit_micro_batch(runs: Iterable[Measurement]) -> MicroBatch | None:
     """
     measured = list(runs)
     names, readings = readings_of(measured)
+    if len(knowing := [one for one in readings if one.held]) > _FEWEST_READINGS:
+        readings = knowing  # the others have a state of unknown size
     each = [one.rows / one.source_partitions for one in readings]
     if len(readings) < _FEWEST_READINGS:
         return None
@@ -258,20 +271,22 @@ def fit_micro_batch(runs: Iterable[Measurement]) -> MicroBatch | None:
     tasks = np.array([sum(map(one.tasks, range(len(names)))) for one in readings], dtype=float)
     left = np.array([one.driver_s for one in readings])
     counted = np.zeros_like(tasks) if one_size else tasks
-    driver_s, driver_task_s = _line(
-        (np.ones_like(counted), counted), left, 1 / np.array([one.batch_s for one in readings])
-    )
+    ones, weight = np.ones_like(counted), 1 / np.array([one.batch_s for one in readings])
+    (driver_s, driver_task_s), _ = _line((ones, counted), left, weight)
     speedup = max(1.0, 1 / measured[0].budget.profile.cpus)
     model = MicroBatch(driver_s, driver_task_s, stages, 0.0, len(readings), speedup)
-    model = replace(model, stays_s=median([one.stays_s for one in readings if one.stays_s] or [0.0]))
-    missed = [
-        math.log(
-            sum(model.parts_s(one.rows, one.slots, one.partitions, one.source_partitions, held=one.held).values())
-            / one.batch_s
-        )
-        for one in readings
-    ]
-    return replace(model, error=math.sqrt(sum(one**2 for one in missed) / (len(missed) - _FITTED)))
+    missed = [math.log(_batch_s(model, one) / one.batch_s) for one in readings]
+    fitted = _FITTED + any(stage.held_s for stage in stages)
+    return replace(model, error=math.sqrt(sum(one**2 for one in missed) / (len(missed) - fitted)))
+
+
+def _batch_s(model: MicroBatch, seen: Reading) -> float:
+    """Seconds that a reading's batch takes by the model, with the state that it had."""
+    held = sum(
+        float(turns(seen.partitions, seen.slots, model.speedup)) * stage.held_s * rows / seen.partitions
+        for stage, (rows, _) in zip(model.stages, seen.held, strict=bool(seen.held))
+    )
+    return held + sum(model.parts_s(seen.rows, seen.slots, seen.partitions, seen.source_partitions).values())
 
 
 def _stage(name: str, place: int, readings: Sequence[Reading], *, one_size: bool) -> StageLine:
@@ -280,22 +295,33 @@ def _stage(name: str, place: int, readings: Sequence[Reading], *, one_size: bool
     seconds = np.array([one.stage_s[place] for one in readings])
     fed = np.array([one.rows for one in readings])
     counted = np.zeros_like(partitions) if one_size else partitions
-    held = np.array([one.held if one.stateful[place] else 0.0 for one in readings])
-    columns = (counted, rows, held) if held.any() else (counted, rows)
-    fixed_s, per_row_s, *of_state = _line(columns, seconds, 1 / np.maximum(seconds, 1e-9))
+    weight = 1 / np.maximum(seconds, 1e-9)
+    (fixed_s, per_row_s), _ = _line((counted, rows), seconds, weight)
+    held, stays = np.array([one.held[place] if one.held else (0.0, 0.0) for one in readings]).T
+    held_s = 0.0
+    if 1 <= _spread(stays) < _DISTINCT <= min(_spread(held / partitions), _spread(held / np.maximum(rows, 1.0))):
+        found, errors = _line((counted, rows, held), seconds, weight)
+        if found[2] > _ERRORS * errors[2]:
+            fixed_s, per_row_s, held_s = found
     scale, power = _power(fed / partitions, rows / partitions)
     stateful, scans = any(one.stateful[place] for one in readings), any(one.scans[place] for one in readings)
-    return StageLine(
-        name, fixed_s, per_row_s, scale, power, stateful=stateful, source=scans and not stateful, held_s=sum(of_state)
-    )
+    line = StageLine(name, fixed_s, per_row_s, scale, power, stateful=stateful, source=scans and not stateful)
+    return replace(line, held_s=held_s, stays_s=float(np.median(stays))) if held_s else line
 
 
-def _line(columns: Sequence[Floats], wanted: Floats, weight: Floats) -> list[float]:
-    """Fit wanted = the sum of `columns`, each times a number of at least 0, by least squares."""
+def _spread(values: Floats) -> float:
+    """Return the largest of `values` over the smallest; 0 where one is 0, so that nothing is known."""
+    return float(values.max() / values.min()) if values.min() > 0 else 0.0
+
+
+def _line(columns: Sequence[Floats], wanted: Floats, weight: Floats) -> tuple[list[float], list[float]]:
+    """Fit wanted = the sum of `columns`, each times a number of at least 0, by least squares; with standard errors."""
     design = np.column_stack(columns) * weight[:, None]
     scale = np.maximum(np.abs(design).max(axis=0), 1e-300)
-    found, _ = nnls(design / scale, wanted * weight)
-    return [float(one) for one in found / scale]
+    found, left = nnls(design / scale, wanted * weight)
+    inverse = np.linalg.pinv((design / scale).T @ (design / scale)).diagonal()
+    errors = left * np.sqrt(np.maximum(inverse, 0.0) / max(1, len(wanted) - len(columns)))
+    return (found / scale).tolist(), (errors / scale).tolist()
 
 
 def _power(fed: Floats, rows: Floats) -> tuple[float, float]:

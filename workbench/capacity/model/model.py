@@ -157,8 +157,11 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """Slots that share up to `SHARED_CORES` of the machine measured, for which the prior is narrower; 0 if none."""
         return self.law_.sharing_slots if isinstance(self.law_, PartsLaw) and self._by_law else 0.0
 
-    def at_interval(self, interval_s: float) -> Self:
-        """Return the model at another trigger interval than that of the runs; it needs the parts of a batch."""
+    def at_interval(self, interval_s: float, stays: float = 1.0) -> Self:
+        """Return the model at another trigger interval than that of the runs; it needs the parts of a batch.
+
+        The state is that of `stays` times the rate, where the rate counts rows in other than real seconds.
+        """
         positive("The trigger interval", interval_s, "seconds")
         check_is_fitted(self)
         if not (isinstance(self.law_, PartsLaw) and self._by_law):
@@ -167,7 +170,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 "trigger intervals. Measure at them: add intervals to the study."
             )
         other = copy(self)
-        other.law_ = replace(self.law_, at_s=interval_s)
+        other.law_ = replace(self.law_, at_s=interval_s, parts=self.law_.parts.staying(stays))
         return other
 
     def capacities(self, memory_mb: float, counts: Sequence[int], risk: float | None = None) -> Floats:

@@ -211,7 +211,7 @@ def _parts(parts: MicroBatch | None, load: float, budget: Budget) -> dict[str, f
     if parts is None or not load <= 1 or not carries(parts, np.array([float(slots)]), interval):
         return None
     rate = load * parts.rate(slots, slots, interval)
-    return parts.parts_s(rate * interval, slots, slots, held=parts.stays_s * rate)
+    return parts.parts_s(rate * interval, slots, slots, rate=rate)
 
 
 @dataclass(frozen=True)

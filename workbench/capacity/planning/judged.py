@@ -6,8 +6,8 @@ A plan is called risky only where that probability is too high; other doubts are
 
 On cores that are t times as fast everything in a batch takes 1/t of its time, so within an interval they do what those
 measured do within t times the interval: where the parts of a batch are known, the capacity there is t times the model's
-at that interval, else in proportion to the speed. The speeds of both cores come from a stopwatch and not from the
-query, so the plan carries the doubt of that as well.
+at that interval, with the state of t times the rate, else in proportion to the speed. The speeds of both cores come
+from a stopwatch and not from the query, so the plan carries the doubt of that as well.
 """
 
 import math
@@ -226,11 +226,11 @@ def on_cores(
         )
     share, asked_s, interval_s = 1 - more_s / interval_s, interval_s, interval_s - more_s
     if cores is None or not cores.other:
-        return model if interval_s == explored_s else model.at_interval(interval_s), IntervalSpeedup(share)
+        return model if interval_s == explored_s else model.at_interval(interval_s, share), IntervalSpeedup(share)
 
     def there(times: float) -> Model:
         in_proportion = model.batch is None and interval_s == explored_s
-        return model if in_proportion else model.at_interval(times * interval_s)
+        return model if in_proportion else model.at_interval(times * interval_s, share * times)
 
     largest = exploration.points[exploration.points[:, 1].argmax()]
     low, high = (times * float(there(times).predict([largest])[0]) for times in (cores.low, cores.high))

@@ -1,19 +1,25 @@
 """The parts of a batch, recovered from runs of an engine that has them, and what they say of other deployments."""
 
+import math
 from dataclasses import replace
+from itertools import cycle
 
 import numpy as np
 import pytest
 from batch_truths import SCAN, STATE, Engine, filling
 
+from workbench.capacity import bids2_micro_batch
 from workbench.capacity.explore import conclude
 from workbench.capacity.model import fit_micro_batch, model_of_form
 from workbench.capacity.model.micro_batch import EXPLAINED
 from workbench.capacity.model.scaling_law import PartsLaw, ScalingLaw
+from workbench.capacity.planning.judged import on_cores
 from workbench.errors import WorkbenchError
-from workbench.records import SIMULATED, Machine
+from workbench.metrics import HeldRows
+from workbench.records import SIMULATED, CountedCores, Machine
+from workbench.speed import REFERENCE
 
-JOIN = {**STATE, "scale": 1.0, "power": 1.0}
+JOIN = {**STATE, "name": "2 filter join", "scale": 1.0, "power": 1.0}
 
 
 def test_exact_parts_are_recovered_from_partitions_and_loads_and_a_topic_is_read_in_waves():
@@ -63,19 +69,26 @@ def test_fixed_parts_that_fill_the_interval_leave_no_rate(exact):
     assert (exact.rates(np.array([1.0, 4.0]), np.array([16.0, 16.0]), 2.0) > 0).tolist() == [False, True]
 
 
-def through_state(run, held_s, stays_s, shares):
-    """Let each batch go through `held_s` x rows of a state, which has these `shares` of its working size."""
-    draw, slots = iter(shares), run.budget.slots
+HELD_S, STAYS_S = 4e-6, 600.0
+LOADS = (0.1, 0.2, 0.4)
+SHARES = (0.3, 2.0, 1.0, 4.0, 0.7)  # of its working size: a state still fills, or a higher rate filled it
+
+
+def through_state(run, shares, held_s=HELD_S, known=True):
+    """Let each batch go through a state, which has these `shares` of its working size."""
+    draw, slots = cycle(shares), run.budget.slots
 
     def longer(probe):
-        seen = probe.observation
-        held = next(draw) * stays_s * seen.consumed_records / len(seen.batches[1:]) / run.budget.interval_s
-        more_s = held * held_s
+        seen, count = probe.observation, probe.partitions or slots
+        held = next(draw) * STAYS_S * seen.consumed_records / len(seen.batches[1:]) / run.budget.interval_s
         operators = tuple(
-            replace(one, useful_s=one.useful_s + 3 * more_s) if one.keeps_state else one for one in seen.operators
+            replace(one, useful_s=one.useful_s + 3 * held * held_s) if one.keeps_state else one
+            for one in seen.operators
         )
-        batches = tuple(replace(one, duration_s=one.duration_s + more_s / slots) for one in seen.batches)
-        return replace(probe, observation=replace(seen, operators=operators, batches=batches, held=(held, stays_s)))
+        more_s = math.ceil(count / slots) * held * held_s / count
+        batches = tuple(replace(one, duration_s=one.duration_s + more_s) for one in seen.batches)
+        rows = (HeldRows("join", held, STAYS_S),) if known else ()
+        return replace(probe, observation=replace(seen, operators=operators, batches=batches, held=rows))
 
     probes = tuple(map(longer, run.estimate.probes))
     return replace(
@@ -86,25 +99,66 @@ def through_state(run, held_s, stays_s, shares):
     )
 
 
+def joined(shares, *, noise=0.0, seed=1, **settings):
+    """Runs of a join whose batches go through its state."""
+    engine = Engine(stages=(SCAN, JOIN), noise=noise, seed=seed)
+    return engine, [through_state(engine.run(n, divided=(4 * n,), loads=LOADS), shares, **settings) for n in (1, 2)]
+
+
+def with_state_s(engine, rows, slots, every_s):
+    return engine.batch_s(rows, slots, slots) + HELD_S * STAYS_S * rows / every_s / slots
+
+
 def test_a_state_that_batches_go_through_grows_with_the_rate_and_is_shared_by_more_slots():
-    engine, held_s, stays_s, interval_s = Engine(stages=(SCAN, JOIN)), 4e-6, 600.0, 2.0
-    runs = [engine.run(n, interval_s, loads=(0.1, 0.2, 0.4)) for n in (1, 2)]
-    shares = (0.3, 2.0, 1.0, 4.0, 0.7)  # of its working size: it still fills, or a higher rate filled it
-    parts = fit_micro_batch([through_state(run, held_s, stays_s, shares) for run in runs])
+    engine, runs = joined(SHARES)
+    parts = fit_micro_batch(runs)
     assert parts.error < 0.01
-    assert parts.stages[1].held_s == pytest.approx(held_s, rel=0.02)
+    assert parts.stages[0].held_s == 0.0
+    assert parts.stages[1].held_s == pytest.approx(HELD_S, rel=0.02)
     for slots, every_s in ((1, 2.0), (4, 2.0), (8, 2.0), (8, 10.0)):
-
-        def took_s(rows, slots=slots, every_s=every_s):
-            return engine.batch_s(rows, slots, slots) + held_s * stays_s * rows / every_s / slots
-
-        rate = filling(took_s, every_s)
+        rate = filling(lambda rows, n=slots, s=every_s: with_state_s(engine, rows, n, s), every_s)
         assert parts.rate(slots, slots, every_s) == pytest.approx(rate, rel=0.03)
-        spent = parts.parts_s(rate * every_s, slots, slots, held=stays_s * rate)
-        assert spent["state"] == pytest.approx(held_s * stays_s * rate / slots, rel=0.03)
+        spent = parts.parts_s(rate * every_s, slots, slots, rate=rate)
+        assert spent["state"] == pytest.approx(HELD_S * STAYS_S * rate / slots, rel=0.03)
         assert sum(spent.values()) == pytest.approx(every_s, rel=0.03)
-    slower = parts.on_cores(0.5)
-    assert slower.rate(8, 8, 10.0) < 0.55 * parts.rate(8, 8, 10.0)
+    layout = bids2_micro_batch(parts, 4, 2.0)
+    assert layout.rate == pytest.approx(parts.rate(4, 4, 2.0), rel=0.02)
+    assert layout.batch_s[4] == pytest.approx(2.0, rel=1e-3)
+
+
+def test_on_faster_cores_a_state_is_that_of_the_higher_rate():
+    _, runs = joined(SHARES)
+    exploration = conclude(runs, "planned")
+    model, parts = exploration.model, exploration.model.batch
+    assert parts is not None
+    for times in (0.5, 2.0):
+        there, gain = on_cores(exploration, CountedCores(REFERENCE, times, times / 1.2, times * 1.2))
+        expected = parts.on_cores(times).rate(8, 8, 2.0) / parts.rate(8, 8, 2.0)
+        found = gain.ratio * there.predict([[1024, 8]])[0] / model.predict([[1024, 8]])[0]
+        assert found == pytest.approx(expected, rel=0.02)
+
+
+def test_what_readings_do_not_distinguish_is_no_state():
+    _, full = joined((1.0,))  # the rows held are in proportion to the rows read
+    assert [stage.held_s for stage in fit_micro_batch(full).stages] == [0.0, 0.0]
+    engine = Engine(stages=(SCAN, JOIN))
+    fixed = [engine.run(n, loads=LOADS) for n in (1, 2)]
+    shares = [1 / share for share in (1.0, 1.0, *LOADS)]  # a higher rate has filled the state: it is as the tasks are
+    alike = [through_state(run, shares) for run in fixed]
+    assert [stage.held_s for stage in fit_micro_batch(alike).stages] == [0.0, 0.0]
+    found = []
+    for seed in range(40):
+        _, free = joined(SHARES, noise=0.05, seed=seed, held_s=0.0)
+        found.append(fit_micro_batch(free).stages[1].held_s)
+    assert sum(one > 0 for one in found) <= 4
+
+
+def test_readings_whose_state_is_unknown_are_left_out():
+    _, runs = joined(SHARES)
+    _, unknown = joined(SHARES, known=False)
+    parts = fit_micro_batch([*runs, *unknown])
+    assert parts == fit_micro_batch(runs)
+    assert [stage.held_s for stage in fit_micro_batch(unknown).stages] == [0.0, 0.0]
 
 
 def test_tasks_of_one_size_tell_nothing_apart():

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from workbench.errors import WorkbenchError
+from workbench.metrics import HeldRows
 from workbench.testbed.spark.driver.live import CompletedBatch, LiveQuery, fitting_rows, now_s
 from workbench.testbed.spark.driver.session import DeploymentSpec
 
@@ -147,19 +148,23 @@ def mean_stays(done: Sequence[CompletedBatch]) -> dict[int, float]:
     return found
 
 
-def rows_held(done: Sequence[CompletedBatch], window: int, stays: Mapping[int, float]) -> tuple[float, ...]:
-    """Return the mean rows in the joins and deduplications of `lacking_s` over the last `window` batches.
+def rows_held(done: Sequence[CompletedBatch], window: int, stays: Mapping[int, float]) -> tuple[HeldRows, ...]:
+    """Return what joins and deduplications hold whose stay is known: means over the last `window` batches.
 
-    With them, the seconds that a row of the source stays in all of these, by the rows that enter; empty if unknown.
+    A source row stays in them as long as the rows that enter, in all of them together. Empty where the state is far
+    younger than it will be.
     """
     last = [one for one in done[-window:] if len(_states(one)) > max(stays, default=-1)]
-    held = {place: rows for place in stays if last and (rows := _held(done, place))}
+    held = _continued(done, stays) if last else {}
     read = sum(one.batch.records for one in last)
-    if not held or not read:
-        return ()
-    entered = {place: sum(_states(one)[place].get("numRowsUpdated") or 0 for one in last) for place in held}
-    in_all = sum(rows[one.batch_id] for rows in held.values() for one in last)
-    return in_all / len(last), sum(entered[place] * stays[place] for place in held) / read
+    found: dict[str, tuple[float, float]] = {}
+    for place, rows in held.items() if read else ():
+        entered = sum(_states(one)[place].get("numRowsUpdated") or 0 for one in last)
+        kind = "join" if "Join" in str(_states(last[-1])[place].get("operatorName")) else "deduplicate"
+        before = found.get(kind, (0.0, 0.0))
+        mean = sum(rows[one.batch_id] for one in last) / len(last)
+        found[kind] = before[0] + mean, before[1] + entered * stays[place] / read
+    return tuple(HeldRows(kind, *each) for kind, each in found.items())
 
 
 def lacking_s(done: Sequence[CompletedBatch], window: int, stays: Mapping[int, float]) -> float:
@@ -173,11 +178,9 @@ def lacking_s(done: Sequence[CompletedBatch], window: int, stays: Mapping[int, f
     """
     seen = [one for one in done[1:] if one.batch.records > 1 and len(_states(one)) > max(stays, default=-1)]
     seen = [one for one in seen if one.quota == done[-1].quota]  # those of a hurry have all cores
-    last, age_s = seen[-window:], _passed_s(done) if done else 0.0
-    if min(window, len(last)) < 2 or not stays or not age_s:
-        return 0.0
-    held = {place: rows for place in stays if (rows := _held(done, place))}
-    if not held or max(stays[place] for place in held) > _OLDER * age_s:
+    last = seen[-window:]
+    held = _continued(done, stays) if min(window, len(last)) >= 2 else {}
+    if not held:
         return 0.0
     span_s = _passed_s(last)
     lacking = 0.0
@@ -199,6 +202,13 @@ def _row_s(records: Sequence[int], held: Sequence[float], took_s: Sequence[float
     inverse = np.linalg.pinv((parts / scale).T @ (parts / scale))
     error = left * np.sqrt(max(0.0, inverse[2, 2]) / max(1, len(held) - 3))
     return float(costs[2] / scale[2]) if costs[2] > _ERRORS * error else 0.0
+
+
+def _continued(done: Sequence[CompletedBatch], stays: Mapping[int, float]) -> dict[int, dict[int, float]]:
+    """Return `_held` of the operators of `stays`; empty where a state is far younger than it will be."""
+    age_s = _passed_s(done) if done else 0.0
+    held = {place: rows for place in stays if age_s and (rows := _held(done, place))}
+    return held if max((stays[place] for place in held), default=0.0) <= _OLDER * age_s else {}
 
 
 def _held(done: Sequence[CompletedBatch], place: int) -> dict[int, float] | None:

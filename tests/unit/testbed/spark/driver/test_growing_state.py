@@ -28,6 +28,7 @@ class Query:
         self.rows = self.leap_s = 0.0
         self.epoch, self.fails, self.retired = 0, False, False
         self.sides, self.interval_s, self.quota = False, 2.0, True
+        self.shares = [1.0 for _ in stays]  # of the rows, that enter
         self.noise = random.Random(7).gauss
 
     def start(self, *_):
@@ -57,13 +58,13 @@ class Query:
     def batch(self, rows, leap_s):
         first_s, self.event_s = self.event_s, self.event_s + leap_s
         states = []
-        for stay_s, held in zip(self.stays, self.held, strict=True):
-            held += [(first_s + leap_s * part / 8, rows / 8) for part in range(1, 9)]
+        for stay_s, share, held in zip(self.stays, self.shares, self.held, strict=True):
+            held += [(first_s + leap_s * part / 8, share * rows / 8) for part in range(1, 9)]
             left = [one for one in held if one[0] <= self.watermark_s - stay_s]
             held[:] = held[len(left) :]
             removed, total = (sum(count for _, count in some) for some in (left, held))
             states.append({"operatorName": self.name, "numRowsTotal": total * self.counts})
-            states[-1] |= {"numRowsRemoved": removed, "numRowsUpdated": rows}
+            states[-1] |= {"numRowsRemoved": removed, "numRowsUpdated": share * rows}
         if self.sides:
             numbers = {key for state in states for key in state} - {"operatorName"}
             states = [{"operatorName": self.name} | {key: sum(state[key] for state in states) for key in numbers}]
@@ -160,17 +161,25 @@ def test_a_young_state_lacks_what_the_full_one_takes(before, counts):
 def test_the_rows_held_are_counted_and_those_of_a_full_state_are_foretold(counts):
     rate, times = 1_000.0, dict(enumerate(STAYS))
     young, full = Query(counts=counts), Query(counts=counts)
+    young.shares = full.shares = [1.0, 0.5]
     for _ in range(20):
         young.batch(rate * 2, 2.0)
     for _ in range(400):
         full.batch(rate * 2, 2.0)
-    (now, stays_s), (in_time, same_s) = rows_held(young.done, 4, times), rows_held(full.done, 4, times)
-    assert now < in_time / 4
-    assert (stays_s, same_s) == (pytest.approx(sum(STAYS)), pytest.approx(sum(STAYS)))
-    assert in_time == pytest.approx(rate * stays_s, rel=0.02)
+    (now,), (in_time,) = rows_held(young.done, 4, times), rows_held(full.done, 4, times)
+    assert now.rows < in_time.rows / 2
+    assert {now.kind, in_time.kind} == {"join"}
+    assert now.stays_s == pytest.approx(STAYS[0] + STAYS[1] / 2, rel=0.01)
+    assert in_time.stays_s == pytest.approx(now.stays_s, rel=0.01)
+    assert in_time.rows == pytest.approx(rate * in_time.stays_s, rel=0.02)
     assert rows_held(young.done, 4, {}) == ()
+    assert rows_held(young.done, 4, {0: 86_400.0}) == ()  # far younger than it will be
+    repeats = Query((75.0,), counts=counts, name="dedupe")
     groups = Query(counts=False, name="stateStoreSave")
-    groups.batch(rate * 2, 2.0)
+    for _ in range(20):
+        repeats.batch(rate * 2, 2.0)
+        groups.batch(rate * 2, 2.0)
+    assert [one.kind for one in rows_held(repeats.done, 4, {0: 75.0})] == ["deduplicate"]
     assert rows_held(groups.done, 4, times) == ()
 
 
