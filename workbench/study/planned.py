@@ -239,9 +239,9 @@ def read_planned(path: Path) -> Planned:
         raise WorkbenchError(f"The study in {path} has options that are not options of a command. Plan it again.")
     study = replace(study_from(given, f"The study in {path}"), file=file)
     choice: Choice = "improvement" if stop_rule else "edge"
-    found = conclude(
-        stored.runs, stored.reason, form=study.form, most_runs=study.most_runs, choice=choice, growth=study.growth
-    )
+    most, growth = study.most_runs, study.growth
+    # One run is enough: it was when the plans were made, if its minutes were over.
+    found = conclude(stored.runs, stored.reason, form=study.form, most_runs=most, choice=choice, growth=growth, least=1)
     asked = asked_of(study, options, scheduled=bool(scheduled))
     return Planned(study, replace(found, asked=asked), stored.plans, stored.refused, stored.sweep, stored.instances)
 

@@ -256,6 +256,15 @@ def test_a_planned_study_is_the_same_after_writing_and_reading(name, tmp_path):
         assert CapacityPlan.from_json(plan.to_json()) == plan
 
 
+def test_a_plan_of_one_run_is_read_again(tmp_path):
+    """Where its minutes were over, one run is enough to plan by, and so to show, place and replay."""
+    stored = document("plan-fluid.json")
+    stored["runs"] = stored["runs"][:1]
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(stored), encoding="utf-8")
+    assert read_planned(path).exploration.fitted == (0,)
+
+
 def test_a_changed_plan_is_shown_as_it_is_stored(tmp_path):
     """Nothing is planned again: what is on the disk is what is shown, placed and replayed."""
     stored = document("plan-fluid.json")
