@@ -24,9 +24,8 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
-from scipy.optimize import nnls
 
-from workbench.arrays import Floats
+from workbench.arrays import Floats, contributions
 from workbench.metrics import HeldRows, Observation
 from workbench.records import Measurement, Probe
 from workbench.speed import CoreSpeed, slowness
@@ -272,7 +271,7 @@ def fit_micro_batch(runs: Iterable[Measurement]) -> MicroBatch | None:
     left = np.array([one.driver_s for one in readings])
     counted = np.zeros_like(tasks) if one_size else tasks
     ones, weight = np.ones_like(counted), 1 / np.array([one.batch_s for one in readings])
-    (driver_s, driver_task_s), _ = _line((ones, counted), left, weight)
+    driver_s, driver_task_s = contributions((ones, counted), left, weight)[0].tolist()
     speedup = max(1.0, 1 / measured[0].budget.profile.cpus)
     model = MicroBatch(driver_s, driver_task_s, stages, 0.0, len(readings), speedup)
     missed = [math.log(_batch_s(model, one) / one.batch_s) for one in readings]
@@ -296,13 +295,13 @@ def _stage(name: str, place: int, readings: Sequence[Reading], *, one_size: bool
     fed = np.array([one.rows for one in readings])
     counted = np.zeros_like(partitions) if one_size else partitions
     weight = 1 / np.maximum(seconds, 1e-9)
-    (fixed_s, per_row_s), _ = _line((counted, rows), seconds, weight)
+    fixed_s, per_row_s = contributions((counted, rows), seconds, weight)[0].tolist()
     held, stays = np.array([one.held[place] if one.held else (0.0, 0.0) for one in readings]).T
     held_s = 0.0
     if 1 <= _spread(stays) < _DISTINCT <= min(_spread(held / partitions), _spread(held / np.maximum(rows, 1.0))):
-        found, errors = _line((counted, rows, held), seconds, weight)
+        found, errors = contributions((counted, rows, held), seconds, weight)
         if found[2] > _ERRORS * errors[2]:
-            fixed_s, per_row_s, held_s = found
+            fixed_s, per_row_s, held_s = found.tolist()
     scale, power = _power(fed / partitions, rows / partitions)
     stateful, scans = any(one.stateful[place] for one in readings), any(one.scans[place] for one in readings)
     line = StageLine(name, fixed_s, per_row_s, scale, power, stateful=stateful, source=scans and not stateful)
@@ -312,16 +311,6 @@ def _stage(name: str, place: int, readings: Sequence[Reading], *, one_size: bool
 def _spread(values: Floats) -> float:
     """Return the largest of `values` over the smallest; 0 where one is 0, so that nothing is known."""
     return float(values.max() / values.min()) if values.min() > 0 else 0.0
-
-
-def _line(columns: Sequence[Floats], wanted: Floats, weight: Floats) -> tuple[list[float], list[float]]:
-    """Fit wanted = the sum of `columns`, each times a number of at least 0, by least squares; with standard errors."""
-    design = np.column_stack(columns) * weight[:, None]
-    scale = np.maximum(np.abs(design).max(axis=0), 1e-300)
-    found, left = nnls(design / scale, wanted * weight)
-    inverse = np.linalg.pinv((design / scale).T @ (design / scale)).diagonal()
-    errors = left * np.sqrt(np.maximum(inverse, 0.0) / max(1, len(wanted) - len(columns)))
-    return (found / scale).tolist(), (errors / scale).tolist()
 
 
 def _power(fed: Floats, rows: Floats) -> tuple[float, float]:

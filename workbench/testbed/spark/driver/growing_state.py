@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from workbench.arrays import contributions
 from workbench.errors import WorkbenchError
 from workbench.metrics import HeldRows
 from workbench.testbed.spark.driver.live import CompletedBatch, LiveQuery, fitting_rows, now_s
@@ -194,14 +195,9 @@ def lacking_s(done: Sequence[CompletedBatch], window: int, stays: Mapping[int, f
 
 def _row_s(records: Sequence[int], held: Sequence[float], took_s: Sequence[float]) -> float:
     """Return the seconds of a batch for each row that its state holds; 0 where they may be chance."""
-    from scipy.optimize import nnls  # noqa: PLC0415 - slow to import
-
-    parts = np.column_stack((np.ones(len(held)), records, held)).astype(float)
-    scale = np.maximum(parts.max(axis=0), 1.0)
-    costs, left = nnls(parts / scale, np.asarray(took_s, dtype=float))
-    inverse = np.linalg.pinv((parts / scale).T @ (parts / scale))
-    error = left * np.sqrt(max(0.0, inverse[2, 2]) / max(1, len(held) - 3))
-    return float(costs[2] / scale[2]) if costs[2] > _ERRORS * error else 0.0
+    columns = [np.asarray(one, dtype=float) for one in ([1.0] * len(held), records, held)]
+    (*_, cost), (*_, error) = contributions(columns, np.asarray(took_s))
+    return float(cost) if cost > _ERRORS * error else 0.0
 
 
 def _continued(done: Sequence[CompletedBatch], stays: Mapping[int, float]) -> dict[int, dict[int, float]]:

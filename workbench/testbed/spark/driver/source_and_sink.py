@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from workbench.arrays import Floats
+from workbench.arrays import contributions
 from workbench.dataflow import Budget
 from workbench.metrics import SOURCE_MARGIN, SourceProfile, WriteCost
 from workbench.testbed.spark.driver.cores import Cores
@@ -153,14 +153,11 @@ def added(real: Sequence[BatchLog], noop: Sequence[BatchLog]) -> WriteCost:
     Only the stage that writes is compared for its tasks: the others are the query's, or of jobs of the sink's own,
     which it has where its batches have more stages.
     """
-    from scipy.optimize import nnls  # noqa: PLC0415 - slow to import
-
     pairs = list(zip(*(sorted(logs, key=lambda log: log.records) for logs in (real, noop)), strict=True))
     records = np.array([float(with_sink.records) for with_sink, _ in pairs])
     more_s = np.array([_ran_s(_writing(with_sink)) - _ran_s(_writing(without)) for with_sink, without in pairs])
-    design = np.column_stack((np.ones_like(records), records / records.max()))
-    line, _ = nnls(design, more_s)
-    errors, tasks = _errors(design, more_s - design @ line), median(len(_writing(log).tasks) for log in real)
+    (task_s, record_s), errors = contributions((np.ones_like(records), records), more_s)
+    tasks = median(len(_writing(log).tasks) for log in real)
     batch_s, batch_error_s = _median_of(outside_s(with_sink) - outside_s(without) for with_sink, without in pairs)
     jobs_s, jobs_error_s = 0.0, 0.0
     if median(len(log.stages) for log in real) > median(len(log.stages) for log in noop):
@@ -168,12 +165,12 @@ def added(real: Sequence[BatchLog], noop: Sequence[BatchLog]) -> WriteCost:
     return replace(
         NOTHING,
         batch_s=max(0.0, batch_s),
-        task_s=float(line[0]) / tasks,
-        record_s=float(line[1] / records.max()),
+        task_s=float(task_s) / tasks,
+        record_s=float(record_s),
         jobs_s=max(0.0, jobs_s),
         batch_error_s=batch_error_s,
         task_error_s=float(errors[0]) / tasks,
-        record_error_s=float(errors[1] / records.max()),
+        record_error_s=float(errors[1]),
         jobs_error_s=jobs_error_s,
     )
 
@@ -183,13 +180,6 @@ def _median_of(differences: Iterable[float]) -> tuple[float, float]:
     found = list(differences)
     middle = median(found)
     return middle, _OF_MEDIAN * median(abs(one - middle) for one in found) / math.sqrt(len(found))
-
-
-def _errors(design: Floats, left: Floats) -> Floats:
-    """Return the standard errors of the coefficients of a least-squares fit whose residuals are `left`."""
-    freedom = max(1, len(left) - design.shape[1])
-    errors: Floats = np.sqrt(left @ left / freedom * np.diag(np.linalg.pinv(design.T @ design)))
-    return errors
 
 
 def _writing(log: BatchLog) -> Stage:
@@ -254,9 +244,6 @@ def growth(seconds: Sequence[float], logs: Sequence[BatchLog]) -> float:
         whole = len(seen) // _ROUND
         seen = seen[-whole * _ROUND :].reshape(whole, _ROUND, 3).mean(axis=1)
     numbers, rows, y = seen.T
-    spread = rows / rows.max() if np.ptp(rows) else None
-    columns = [np.ones_like(numbers), numbers - numbers.mean(), *([] if spread is None else [spread])]
-    design = np.column_stack(columns)
-    found, *_ = np.linalg.lstsq(design, y, rcond=None)
-    error = float(_errors(design, y - design @ found)[1])
-    return float(found[1]) if found[1] > max(_SURE * error, 1e-6) else 0.0
+    columns = [np.ones_like(numbers), numbers - numbers.mean(), *([rows] if np.ptp(rows) else [])]
+    found, errors = contributions(columns, y)
+    return float(found[1]) if found[1] > max(_SURE * errors[1], 1e-6) else 0.0
