@@ -219,6 +219,7 @@ class _Session:
     highest: float = 0.0  # highest rate since the state was empty, records/s
     filled_s: float = 0.0  # seconds spent on filling the state again
     short: bool = False  # whether the first filling left a state that still grows, at a known cost of its rows
+    long: bool = False  # whether rows stay in the state far longer than a probe takes
 
     def is_over(self, made: Sequence[Probe]) -> bool:
         """Whether the time is up after the probes `made`, or no rate can fit; it is doubled until there is an answer.
@@ -348,14 +349,17 @@ class _Session:
         filled = run.fill(times.settle_s, most_s)
         self.filled_s += max(0.0, self.estimator.clock() - begun - most_s)  # to find out how long rows stay
         self.filling = run.observe(times.window_s)
+        self.long = bool(self.filling.held)
         return self.filling, filled
 
     def _begin_again(self, rate: float) -> bool | None:
         """Fill the state again: empty one that a far higher rate filled, or this rate would pay for its leftovers.
 
-        A join goes through all of its state in each batch. A state that the first filling left too small is filled
-        further. Returns whether the state is full; None where the query went on.
+        A join goes through all of its state in each batch. A state that is too small is filled further: where the
+        first filling left it so, or where rows stay long and came at a far lower rate. Returns whether the state is
+        full; None where the query went on.
         """
+        self.short |= self.long and rate >= _FAR * self.highest
         self.highest = max(self.highest, rate)
         if self.filling is not None and rate == self.filling.commanded_rate:
             return None  # it was observed while the state was filled

@@ -14,6 +14,7 @@ from workbench.defaults import PATIENCE_S
 from workbench.errors import WorkbenchError
 from workbench.measuring import STATEFUL_QUERIES, CapacityEstimator, judge
 from workbench.measuring.schedules import AdaptiveSchedule, Grid, StreamBedSchedule
+from workbench.metrics import HeldRows
 from workbench.records import overrun_s
 
 GRID = Grid(0.01)
@@ -130,6 +131,33 @@ def test_a_rate_counts_what_its_state_will_add_once_it_is_full():
     first, second = sorted({one.rate for one in estimate(run).probes if math.isfinite(one.rate)}, reverse=True)[:2]
     taken_s = run.fixed_s + first * (run.interval_s * 1e-5 + run.lacking)
     assert second == pytest.approx(first * run.interval_s / taken_s, rel=0.02)
+
+
+class Filled(Young):
+    """A run whose rows stay long: its state is that of the rate at which it was filled."""
+
+    def __init__(self, *_, **settings):
+        super().__init__(0, scatter=0.0, warms_in_s=1.0, row_s=1e-5, **settings)
+        self.filled_at, self.fillings = 0.0, []
+
+    def fill(self, least_s, most_s):
+        self.filled_at = max(self.filled_at, self.rate)
+        self.fillings.append(self.rate)
+        self.fixed_s = 0.3 + 1e-4 * self.filled_at
+        return super().fill(least_s, most_s)
+
+    def observe(self, seconds):
+        return replace(super().observe(seconds), held=(HeldRows("join", 600 * self.filled_at, 600.0),))
+
+
+def test_a_far_higher_rate_is_judged_with_a_state_of_its_own():
+    run = Filled(start=60.0)
+    verdicts = {
+        one.rate: one.judgement.verdict
+        for one in CapacityEstimator(clock=run.clock).probes_at(run, [5_000.0, 16_000.0])
+    }
+    assert verdicts == {5_000.0: "sustained", 16_000.0: "overloaded"}
+    assert run.fillings == [5_000.0, 16_000.0]
 
 
 def test_source_limit_is_not_the_querys_mst_and_a_source_bound_probe_never_counts():
