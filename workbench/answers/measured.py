@@ -78,7 +78,7 @@ def _facts(measurement: Measurement) -> dict[str, Any]:
         "interval_level": interval.level if interval else None,
         "limit": estimate.limit,
         "unbounded_state": measurement.unbounded_state,
-        "probes": len(estimate.probes) - 1,
+        "probes": estimate.probed,
         "seconds": round(estimate.seconds, 1),
         "steady": estimate.steady,
         "disturbed": estimate.disturbed,
@@ -120,9 +120,8 @@ def _found(measurement: Measurement) -> str:
     if measurement.testbed_kind == "recorded":
         return "Taken from the table."
     estimate = measurement.estimate
-    made = sum(probe.phase != "warm-up" for probe in estimate.probes)
     how, time = ("Measured", "") if measurement.ran else ("Found", " of simulated time")
-    return f"{how} by {units.some(made, 'probe')} in {units.seconds(estimate.seconds)}{time}."
+    return f"{how} by {units.some(estimate.probed, 'probe')} in {units.seconds(estimate.seconds)}{time}."
 
 
 def _batches(measurement: Measurement) -> list[Card]:
