@@ -14,6 +14,7 @@ from workbench.answers.planned import answer, cards
 from workbench.capacity import ModelFinding, Stage, plan
 from workbench.capacity.explore import conclude
 from workbench.capacity.planning import InstanceType
+from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.records import CountedCores, Machine, Price, Refusal, plan_to_dict
 from workbench.report import show_measurement, show_planned
@@ -198,6 +199,11 @@ def test_counts_are_numbers_in_csv_and_have_commas_on_the_page(planned):
     assert ",8055,large," in made["answer"].table.csv()
     assert "8,055 x large" in made["answer"].html
     assert containers(large).startswith("1,200 executors with room for 1 slot each: 1,200, of which the plan uses ")
+
+
+def test_what_an_executor_has_in_addition_to_its_slots_is_named():
+    one = replace(staged().plans[0], budget=Budget(2, SlotProfile(0.4, 1024)))
+    assert "Each executor has 0.8 cores and 2,432 MB, 384 of it Spark's overhead. Add a driver." in containers(one)
 
 
 def test_a_batch_has_one_time_and_its_partitions_one_figure(planned):
