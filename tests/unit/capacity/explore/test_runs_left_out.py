@@ -171,7 +171,8 @@ def test_what_else_hindered_a_run_that_sustains_no_rate_is_named(planned, distur
     ],
 )
 def test_what_is_no_capacity_is_not_fitted_and_is_said(planned, changes, said, advice):
-    runs = list(planned.exploration.measurements)
+    first, second, *others = planned.exploration.measurements
+    runs = [first, second, *(run for run in others if run.budget != second.budget)]
     ends = {end: units.rate(getattr(runs[1].estimate, end)) for end in ("low", "high")}
     runs[1] = replace(runs[1], estimate=replace(runs[1].estimate, **changes))
     found = conclude(runs, "ended", choice="edge")
@@ -184,6 +185,18 @@ def test_what_is_no_capacity_is_not_fitted_and_is_said(planned, changes, said, a
     card = concerns(one.cards)["runs left out"]
     assert f"Run 2 (16 slots of 512 MB): {found.left_out[1]}" in card.finding
     assert card.advice.startswith(advice)
+
+
+def test_what_another_run_on_the_same_budget_shows_needs_no_remedy(planned):
+    runs = planned.exploration.measurements
+    wide = replace(runs[1].estimate, limit="none", high=3 * runs[1].estimate.low, exhausted=True)
+    loose, others = replace(runs[1], estimate=wide), [run for run in runs if run.budget != runs[1].budget]
+    (card,) = conclude([loose, *runs], "ended", choice="edge").findings
+    assert "Run 1 (16 slots of 512 MB): the probes ran out while the maximum was anywhere from " in card.finding
+    assert (card.advice, card.settled) == ("", True)
+    (card,) = conclude([loose, *others], "ended", choice="edge").findings
+    assert card.advice.startswith("Allow more minutes")
+    assert not card.settled
 
 
 def full_run(run):
