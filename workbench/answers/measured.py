@@ -10,7 +10,7 @@ from workbench.advice import Advice
 from workbench.answers import page
 from workbench.answers.answer import COUNT, RATE, SECONDS, SHARE, Answer, Fact
 from workbench.placement import measured_query
-from workbench.records import Measurement, Probe
+from workbench.records import Measurement, Probe, nearest_run
 from workbench.study import Planned
 from workbench.views import figures, findings
 from workbench.views.cards import Card, Cell, facts_table, tabulate, times
@@ -58,9 +58,13 @@ def cards(measurement: Measurement) -> list[Card]:
 
 
 def run_cards(planned: Planned) -> list[Card]:
-    """Make the cards of the run with the most closely measured costs, or of the largest if none has costs."""
-    made = [(row, run) for row, run in enumerate(planned.exploration.runs) if isinstance(run, Measurement)]
-    row, run = max(made, key=lambda one: (sum(cost.levels for cost in one[1].costs), one[1].budget.slots))
+    """Make the cards of the fitted run nearest to the plan for the highest rate, or of the largest without a plan."""
+    found = planned.exploration
+    fitted = found.fitted_runs[::-1]  # the latest of several on one budget first
+    largest = max(fitted, key=lambda one: one.budget.slots)
+    plan = max(planned.plans, key=lambda one: one.rate, default=None)
+    run = nearest_run(fitted, largest.budget if plan is None else plan.budget) or largest
+    row = next(row for row in found.fitted if found.runs[row] is run)
     where = f"Run {row + 1}, on {units.some(run.budget.slots, 'slot')}"
     shown = cards(run)
     return [replace(card, name=f"run-{card.name}", title=f"{where}: {card.title}", html="", of=where) for card in shown]
@@ -78,7 +82,7 @@ def _facts(measurement: Measurement) -> dict[str, Any]:
         "interval_level": interval.level if interval else None,
         "limit": estimate.limit,
         "unbounded_state": measurement.unbounded_state,
-        "probes": len(estimate.probes) - 1,
+        "probes": estimate.probed,
         "seconds": round(estimate.seconds, 1),
         "steady": estimate.steady,
         "disturbed": estimate.disturbed,
@@ -120,9 +124,8 @@ def _found(measurement: Measurement) -> str:
     if measurement.testbed_kind == "recorded":
         return "Taken from the table."
     estimate = measurement.estimate
-    made = sum(probe.phase != "warm-up" for probe in estimate.probes)
     how, time = ("Measured", "") if measurement.ran else ("Found", " of simulated time")
-    return f"{how} by {units.some(made, 'probe')} in {units.seconds(estimate.seconds)}{time}."
+    return f"{how} by {units.some(estimate.probed, 'probe')} in {units.seconds(estimate.seconds)}{time}."
 
 
 def _batches(measurement: Measurement) -> list[Card]:

@@ -269,7 +269,7 @@ def _runs(planned: Planned) -> list[Card]:
             "Slots": lambda one: one[1].budget.slots,
             "Memory per slot (MB)": lambda one: one[1].budget.profile.memory_mb,
             "Asked for as": lambda one: whys[one[0]].words,
-            "Probes": lambda one: len(one[2].estimate.probes) if one[2] else None,
+            "Probes": lambda one: one[2].estimate.probed if one[2] else None,
             "Time (s)": lambda one: one[2].estimate.seconds if one[2] else 0.0,
             "BIDS2's objective (records/s)": lambda one: one[1].predicted_rate,
             "MST (records/s)": lambda one: (one[2].estimate.middle or None) if one[2] else None,

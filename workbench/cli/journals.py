@@ -220,7 +220,7 @@ def _figures(run: Measurement, operators: Iterable[str] = ()) -> tuple[Fact, ...
         Fact(run.testbed, "testbed"),
         *(Fact(size, name) for name, size in _of_budget(run.budget).items()),
         Fact(None if speed is None else asdict(speed), "core_speed", "cores", Unit(lambda _: str(speed))),
-        Fact(len(estimate.probes), name="probes", unit=COUNT),
+        Fact(estimate.probed, name="probes", unit=COUNT),
         *(Fact(costs.get(one) or None, name=f"{one}, s per record", unit=SECONDS) for one in operators),
     )
 

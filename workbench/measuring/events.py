@@ -267,7 +267,7 @@ def describe_run(run: Measurement | FailedRun, number: int, runs: tuple[int, int
         return f"run {number}{of_all} · {_slots(run.budget)} failed: {run.failure}"
     estimate = run.estimate
     found = "no rate sustained" if estimate.rate is None else units.rate(estimate.middle)
-    made = units.some(sum(probe.phase != "warm-up" for probe in estimate.probes), "probe")
+    made = units.some(estimate.probed, "probe")
     return f"run {number}{of_all} · {_slots(run.budget)} · {found}{_bracket(estimate.low, estimate.high)} · {made}"
 
 

@@ -107,6 +107,8 @@ def _batches(asked: Request, plan: CapacityPlan, nearest: Measurement) -> Placem
     if plan.price is not None:
         shape = f"the plan's, the cheapest of its price list, is {plan.price.workers:,} x {plan.price.instance.name}"
     carries = f"carries {units.rate(plan.rate)}" if plan.rate <= plan.expected_rate else "sustains the same"
+    if plan.verdict is not None and plan.verdict.level != "safe":
+        carries += f" if the plan holds (verdict: {plan.verdict.level})"
     alike = (
         f"Any placement {carries}: the {units.some(tasks, 'task')} of a micro-batch are alike, Spark "
         f"assigns them itself, and the workers are equal. Choose the worker shape: {shape}."

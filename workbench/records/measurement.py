@@ -173,6 +173,11 @@ class MstEstimate:
         return any(probe.phase == "reading" for probe in self.probes)
 
     @property
+    def probed(self) -> int:
+        """Number of probes after the warm-up, or of readings."""
+        return sum(probe.phase != "warm-up" for probe in self.probes)
+
+    @property
     def filled(self) -> bool | None:
         """Whether the state had its working size when the rate was sustained; None if unknown."""
         found = None

@@ -217,14 +217,16 @@ def deployment(plan: CapacityPlan) -> str:
 
 
 def containers(plan: CapacityPlan) -> str:
-    """Describe how many executors have the slots, how large they are, and the driver."""
+    """Describe how many executors have the slots, how large they are with what Spark adds, and the driver."""
     executor, count = plan.executor, units.some(plan.executors, "executor")
     slots, total = units.some(executor.slots, "slot"), plan.executors * executor.slots
     cores = f"{executor.millicores / 1000:g}"
     spare = f"with room for {slots} each: {total:,}, of which the plan uses {plan.budget.slots:,}"
     held = f"of {slots}" if total == plan.budget.slots else spare
     driver = "a driver" if plan.price is None else "a driver, which the price does not include"
-    each = f"{cores} core{'s' * (cores != '1')} and {units.count(executor.memory_mb)} MB"
+    added = units.count(executor.memory_mb - executor.slots * executor.profile.memory_mb)
+    memory = f"{units.count(executor.memory_mb)} MB, {added} of it Spark's overhead"
+    each = f"{cores} core{'s' * (cores != '1')} and {memory}"
     return f"{count} {held}. Each executor has {each}. Add {driver}."
 
 

@@ -1,9 +1,11 @@
 """Health checks of a measurement: what to know before trusting the number, and what to do."""
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from workbench import units
+from workbench.capacity.explore import keeps_state
 from workbench.capacity.planning import fixed_time
 from workbench.measuring import SOURCE_MARGIN, batch_line
 from workbench.metrics import slow_executors
@@ -31,6 +33,7 @@ def _check(question: str, fine: bool | None, well: str, seen: str, advice: str) 
 def checks(measurement: Measurement) -> Iterator[Check]:
     """Run every check; what was simulated has neither a machine that others use, nor batches and their source."""
     estimate, ran = measurement.estimate, measurement.ran
+    wide = estimate.limit == "none" and math.isfinite(estimate.high)  # a rate is too much, but none that is near
     if ran:
         yield _fixed_cost(measurement)
     yield _check(
@@ -54,7 +57,7 @@ def checks(measurement: Measurement) -> Iterator[Check]:
         )
     yield _check(
         "Were there enough probes?",
-        not estimate.exhausted,
+        not (estimate.exhausted or wide),
         "The bracket became as narrow as asked.",
         "The probes ran out before the bracket was as narrow as asked.",
         "Use the bracket, not the single rate; or ask for a wider one (--tolerance) or for more time (--minutes), "
@@ -72,7 +75,7 @@ def checks(measurement: Measurement) -> Iterator[Check]:
         yield _source(measurement)
     yield _check(
         "Was a rate found that is too much?",
-        estimate.limit != "none",
+        wide or estimate.limit != "none",
         "Yes, the maximum has an upper end.",
         "No rate was confirmed as too much.",
         "The rate is a lower bound: raise the highest rate (--max-rate), or in Python allow more probes: "
@@ -113,7 +116,9 @@ def _state(measurement: Measurement) -> Iterator[Check]:
         yield _check(
             "Was the state at its working size?",
             estimate.filled,
-            "There is no state, or as many rows left it as entered.",
+            "No operator keeps state."
+            if keeps_state([measurement]) is False
+            else "As many rows left the state as entered.",
             "More rows entered the state before the probes than left it, so it still grew.",
             f"The rate {of_young}. Measure in a deployment of its own (in a study "
             "deployment: separate), whose state is not emptied between probes, so that it has minutes to fill.",

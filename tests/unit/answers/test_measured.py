@@ -1,5 +1,6 @@
 """Cards of a measurement: findings, health checks, and nothing lost when one card cannot be made."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -60,6 +61,26 @@ def test_estimates_flags_become_advice(measurement, change, advice):
     health = card_of(sick, "health")
     assert health.finding == "1 of 10 checks led to advice."
     assert ("advice", advised.words) in [(row[1], row[3]) for row in health.table.rows]
+
+
+def test_a_wide_bracket_is_told_from_no_rate_that_was_too_much(measurement):
+    def advised(**changes):
+        run = replace(measurement, estimate=replace(measurement.estimate, limit="none", **changes))
+        return [check.question for check in checks(run) if check.advice]
+
+    far = 2.5 * measurement.estimate.low
+    assert advised(high=far, exhausted=True) == advised(high=far) == ["Were there enough probes?"]
+    assert advised(high=math.inf) == ["Was a rate found that is too much?"]
+
+
+def test_a_state_is_said_to_be_full_only_where_there_is_one(measurement):
+    first, *others = measurement.estimate.probes
+    probes = (replace(first, filled=True), *others)
+    full = replace(measurement, estimate=replace(measurement.estimate, probes=probes))
+    scan, *_ = measurement.estimate.observation.operators
+    found = [{one.question: one.finding for one in checks(run)} for run in (full, seeing(full, operators=(scan,)))]
+    said = [one["Was the state at its working size?"] for one in found]
+    assert said == ["As many rows left the state as entered.", "No operator keeps state."]
 
 
 def test_load_that_is_not_seen_is_not_known(measurement):

@@ -9,11 +9,13 @@ from figure_checks import check_figure
 from staged_runs import laid_out, staged_exploration
 
 from workbench.answers import page
+from workbench.answers.measured import run_cards
 from workbench.answers.page import MOST_CAUTIONS
 from workbench.answers.planned import answer, cards
 from workbench.capacity import ModelFinding, Stage, plan
 from workbench.capacity.explore import conclude
 from workbench.capacity.planning import InstanceType
+from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.records import CountedCores, Machine, Price, Refusal, plan_to_dict
 from workbench.report import show_measurement, show_planned
@@ -198,6 +200,24 @@ def test_counts_are_numbers_in_csv_and_have_commas_on_the_page(planned):
     assert ",8055,large," in made["answer"].table.csv()
     assert "8,055 x large" in made["answer"].html
     assert containers(large).startswith("1,200 executors with room for 1 slot each: 1,200, of which the plan uses ")
+
+
+def test_what_an_executor_has_in_addition_to_its_slots_is_named():
+    one = replace(staged().plans[0], budget=Budget(2, SlotProfile(0.4, 1024)))
+    assert "Each executor has 0.8 cores and 2,432 MB, 384 of it Spark's overhead. Add a driver." in containers(one)
+
+
+def test_the_run_that_is_shown_in_full_is_the_latest_fitted_one_nearest_to_the_plan():
+    made = staged()
+    two, four, eight = made.exploration.runs
+    loose = replace(four, estimate=replace(four.estimate, limit="none", high=3 * four.estimate.low))
+    found = conclude([loose, two, four, replace(four), eight], "5 runs were made", growth="tasks")
+    low, high = (replace(one, budget=run.budget) for one, run in zip(made.plans, (two, four), strict=True))
+    made = replace(made, exploration=found, plans=(low, high))
+    assert {card.of for card in run_cards(made)} == {"Run 4, on 4 slots"}
+    assert {card.of for card in run_cards(replace(made, plans=()))} == {"Run 5, on 8 slots"}
+    row = named("runs", made).table.rows[3]
+    assert f"Measured by {row[4]} probes in " in run_cards(made)[0].finding
 
 
 def test_a_batch_has_one_time_and_its_partitions_one_figure(planned):

@@ -71,6 +71,15 @@ def test_replay_and_place_take_each_alike(prints, given):
     assert len(same) == 1  # as it says; ODRP chooses other numbers of tasks
 
 
+@pytest.mark.parametrize("level", ["safe", "verify first", "risky", "don't rely on it yet"])
+def test_a_placement_carries_the_rate_only_as_surely_as_its_plan(prints, chosen, level):
+    planned = PlannedStudy.from_json(".workbench/studies-weekly-plan.json")
+    judged = replace(chosen, verdict=replace(chosen.verdict, level=level))
+    replace(planned, plans=(judged,)).to_json(".workbench/studies-weekly-plan.json")
+    holds = "" if level == "safe" else f" if the plan holds (verdict: {level})"
+    assert prints("place", "studies/weekly.yaml").startswith(f"Any placement carries 60 k records/s{holds}: the ")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -195,11 +195,11 @@ def check_runs(
     runs: Sequence[Run], fitted: Sequence[int], left_out: Mapping[int, str], asked: Asked | None = None
 ) -> tuple[ModelFinding, ...]:
     """Return the doubts about `runs`, whatever the target; `left_out` are the rows not fitted, with the reason."""
-    findings = (_left_out(runs, left_out), _doubtful(runs, fitted, asked or Asked()))
+    findings = (_left_out(runs, fitted, left_out), _doubtful(runs, fitted, asked or Asked()))
     return tuple(finding for finding in findings if finding is not None)
 
 
-def _left_out(runs: Sequence[Run], left_out: Mapping[int, str]) -> ModelFinding | None:
+def _left_out(runs: Sequence[Run], fitted: Sequence[int], left_out: Mapping[int, str]) -> ModelFinding | None:
     if not left_out:
         return None
     memories = unmeasured_memory_mb(runs)
@@ -208,6 +208,8 @@ def _left_out(runs: Sequence[Run], left_out: Mapping[int, str]) -> ModelFinding 
         if memories
         else ""
     )
+    answered = {runs[row].budget for row in fitted}  # by other runs, which leave nothing to do
+    advice = advise(runs[row] for row in left_out if runs[row].budget not in answered)
     shows, are = ("does not show", "is") if len(left_out) == 1 else ("do not show", "are")
     return ModelFinding(
         "runs left out",
@@ -215,7 +217,8 @@ def _left_out(runs: Sequence[Run], left_out: Mapping[int, str]) -> ModelFinding 
         f"{len(left_out)} of {units.some(len(runs), 'run')} {shows} the query's capacity and {are} not fitted. "
         + describe_runs(runs, left_out)
         + nothing,
-        advise(runs[row] for row in left_out),
+        advice,
+        settled=not advice,
     )
 
 

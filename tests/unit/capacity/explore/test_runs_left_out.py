@@ -171,7 +171,8 @@ def test_what_else_hindered_a_run_that_sustains_no_rate_is_named(planned, distur
     ],
 )
 def test_what_is_no_capacity_is_not_fitted_and_is_said(planned, changes, said, advice):
-    runs = list(planned.exploration.measurements)
+    first, second, *others = planned.exploration.measurements
+    runs = [first, second, *(run for run in others if run.budget != second.budget)]
     ends = {end: units.rate(getattr(runs[1].estimate, end)) for end in ("low", "high")}
     runs[1] = replace(runs[1], estimate=replace(runs[1].estimate, **changes))
     found = conclude(runs, "ended", choice="edge")
@@ -184,6 +185,18 @@ def test_what_is_no_capacity_is_not_fitted_and_is_said(planned, changes, said, a
     card = concerns(one.cards)["runs left out"]
     assert f"Run 2 (16 slots of 512 MB): {found.left_out[1]}" in card.finding
     assert card.advice.startswith(advice)
+
+
+def test_what_another_run_on_the_same_budget_shows_needs_no_remedy(planned):
+    runs = planned.exploration.measurements
+    wide = replace(runs[1].estimate, limit="none", high=3 * runs[1].estimate.low, exhausted=True)
+    loose, others = replace(runs[1], estimate=wide), [run for run in runs if run.budget != runs[1].budget]
+    (card,) = conclude([loose, *runs], "ended", choice="edge").findings
+    assert "Run 1 (16 slots of 512 MB): the probes ran out while the maximum was anywhere from " in card.finding
+    assert (card.advice, card.settled) == ("", True)
+    (card,) = conclude([loose, *others], "ended", choice="edge").findings
+    assert card.advice.startswith("Allow more minutes")
+    assert not card.settled
 
 
 def full_run(run):
@@ -212,10 +225,10 @@ def test_a_batch_that_fits_no_interval_is_named_with_a_longer_one_and_ends_the_e
 
 def test_the_run_that_is_shown_in_full_is_none_that_failed(planned):
     runs = [replace(run, costs=()) for run in planned.exploration.measurements]
-    runs[1] = failed_run(runs[1], SAID)
-    assert [run.budget.slots for run in runs[:4]] == [2, 16, 2, 16]
+    assert runs[1].budget == runs[6].budget == runs[8].budget
+    runs[8] = failed_run(runs[8], SAID)
     shown = run_cards(replace(planned, exploration=conclude(runs, "ended", choice="edge")))
-    assert {card.title.partition(":")[0] for card in shown} == {"Run 4, on 16 slots"}
+    assert {card.title.partition(":")[0] for card in shown} == {"Run 7, on 16 slots"}
 
 
 def test_where_the_source_bounds_all_runs_there_is_no_model_and_it_ends_after_the_corners(planned, tmp_path):
