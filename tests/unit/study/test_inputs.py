@@ -96,6 +96,34 @@ def test_where_placements_differ_they_are_compared_and_a_plan_with_prices_names_
     assert read_placement_input("priced.json").alike.endswith("the cheapest of its price list, is 3 x c6i.large.")
 
 
+@pytest.mark.parametrize(
+    ("given", "cost"),
+    [
+        ((), 3 * 0.1),
+        (("--instance", "own"), 3 * 0.1),
+        (("--prices", "prices.csv"), 3 * 0.2),  # the plan's type, as another list prices it
+        (("--prices", "prices.csv", "--instance", "big"), 1.0),
+        (("--prices", "other.csv"), None),
+        (("--workers", "2"), None),
+    ],
+)
+def test_a_plan_with_a_price_is_replayed_on_its_workers(prints, refuses, folder, given, cost):
+    slots = folder.budget.slots
+    instance = InstanceType("own", "AWS", "us-east-1", 16, 65536, 0.1, "USD", "list", "2026-01")
+    price = Price(instance, 3, math.ceil(slots / 3), 0.3, 0)  # more would fit by cores and memory alone
+    found = staged_exploration()
+    PlannedStudy(study={}, reason="", plans=(replace(folder, price=price),), runs=found.runs).to_json("priced.json")
+    columns = "name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,date\n"
+    big = "big,AWS,us-east-1,64,262144,1,USD,list,2026-01\n"
+    Path("other.csv").write_text(columns + big)
+    Path("prices.csv").write_text(f"{columns}{big}own,AWS,us-east-1,16,65536,0.2,USD,list,2026-01\n")
+    call = ("replay", "priced.json", "day.csv", "--policy", "static", *given)
+    row = json.loads(prints(*call, "--json"))["static"]
+    assert row.get("cost") == (None if cost is None else pytest.approx(cost / 4))
+    assert ("No worker is priced" in prints(*call)) == (cost is None)
+    assert "The instance type 'big' is of a price list; give the list" in refuses(*call[:5], "--instance", "big")
+
+
 def test_a_measurement_is_replayed_on_its_slots_at_the_capacity_that_it_found():
     measured, start = example_measurement(), measured_start(Path("run.json"))
     assert (dict(start.tasks), start.batch_s) == ({BATCH: measured.budget.slots}, measured.budget.interval_s)
