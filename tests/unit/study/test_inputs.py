@@ -178,6 +178,24 @@ def test_keys_say_what_the_hottest_takes_in_the_plan(prints, refuses, folder):
     assert "--rate is given without --plan" in refuses("keys", "orders.csv", "shop", "--rate", "6k")
 
 
+@pytest.mark.parametrize("keys", [("number",), ("Shop",)])
+def test_of_a_planned_study_keys_say_where_no_operator_goes_by_the_column(prints, folder, keys):
+    runs = []
+    for run in staged_exploration().measurements:
+        seen = run.estimate.observation.operators
+        skewed = (replace(one, key_skew=2.1, keys=keys) if one.keeps_state else one for one in seen)
+        runs.append(seeing(run, operators=tuple(skewed)))
+    PlannedStudy(study={}, reason="", plans=(folder,), runs=tuple(runs)).to_json(".workbench/studies-weekly-plan.json")
+    Path("studies/weekly.yaml").write_text(f"{STUDY}dataset: orders.csv\n")
+    said = prints("keys", "studies/weekly.yaml", "shop")
+    within = keys == ("Shop",)
+    elsewhere = "No operator whose tasks were compared goes by 'shop': "
+    assert said.startswith("Where a row goes to the task of its key, " if within else elsewhere)
+    assert ("shuffle" in said) == within
+    if not within:
+        assert said == prints("keys", "orders.csv", "shop", "--plan", "studies/weekly.yaml")
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [
