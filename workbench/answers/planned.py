@@ -2,12 +2,14 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from workbench import units
 from workbench.advice import Advice
 from workbench.answers import page, planned_evidence
 from workbench.answers.answer import COUNT, NUMBER, RATE, SECONDS, Answer, Fact, Listing, Unit
+from workbench.capacity.planning import cheapest
 from workbench.records import CapacityPlan, EndingRun, Measurement, ModelFinding, Refusal
 from workbench.study import Planned, intervals_left_out
 from workbench.views import findings
@@ -179,7 +181,8 @@ def _alternatives(planned: Planned, plan: CapacityPlan) -> Listing | None:
     """Compare risk and cost of the plan and its two neighbours on either side; None where they do not differ.
 
     Steps are whole workers of the planned type, filled; where nothing is priced, executors of the size measured, or
-    slots. The plan's own risk is the verdict's. More slots are no riskier, because some of them may stay idle.
+    slots. More slots than planned are priced on another listed type if that is cheaper. The plan's own risk is the
+    verdict's. More slots are no riskier, because some of them may stay idle.
     """
     own, price, verdict = plan.budget.slots, plan.price, plan.verdict
     if verdict is None or verdict.risk is None or planned.elsewhere(plan):
@@ -196,12 +199,17 @@ def _alternatives(planned: Planned, plan: CapacityPlan) -> Listing | None:
         return None  # the planned deployment is the smallest, and larger ones do not lower the risk visibly
     rate = units.rate(plan.rate)
     caption, listed = f"Risk by slots, {rate}", []
+    types = [one for one in planned.instances if price and one.core_speed == price.instance.core_speed]
     for step, count, risk in zip(steps, slots, risks, strict=True):
         row = [Fact(count, name="Slots", unit=COUNT), Fact(risk, name="Risk", unit=_RISK)]
         if price is not None:
-            paid = price.per_month / price.workers * step
-            row.insert(0, Fact(step, name="Workers", unit=COUNT))
-            row.insert(2, Fact(paid, name=f"{price.instance.currency} a month", unit=NUMBER))
+            paid = replace(price, workers=step, per_hour=price.per_hour / price.workers * step)
+            if step > at and types:
+                other = cheapest(types, count, plan.budget.profile, plan.executor_slots)
+                paid = min(paid, other, key=lambda one: one.per_hour)
+            counted = Unit(partial("{1:,} x {0}".format, paid.instance.name))
+            row.insert(0, Fact(paid.workers, name="Workers", unit=counted))
+            row.insert(2, Fact(paid.per_month, name=f"{price.instance.currency} a month", unit=NUMBER))
         listed.append(tuple(row))
     if price is not None:
         lost = "the only worker is lost, the query stops" if at == 1 else "a worker is lost, the row above is left"

@@ -23,6 +23,7 @@ from workbench.workload import (
 )
 
 _SHOWN = 10
+_STUDIES = {".yaml", ".yml"}
 _MANY = 1000  # tasks; a key that would fill one of more limits no join
 
 
@@ -37,17 +38,20 @@ def run_keys(options: argparse.Namespace) -> int:
     asked["every"] = len(sets) > 1  # the pairs of all keys add up to the join
     counted = {name: dataclasses.replace(_counted(data, asked), input=name) for name, data in sets.items()}
     found = next(iter(counted.values()))
-    answer = None
-    if options.plan is not None:
-        from workbench.study import what_the_hottest_takes  # noqa: PLC0415 - what plans takes a second to load
+    answer, within = "", True
+    if options.plan is not None or Path(options.data).suffix in _STUDIES:
+        from workbench.study import what_the_hottest_takes, where_it_goes  # noqa: PLC0415 - they take a second to load
 
-        answer = what_the_hottest_takes(options.plan, found, options.rate)
+        if options.plan is None:
+            answer, within = where_it_goes(options.data, found)
+        else:
+            answer, within = what_the_hottest_takes(options.plan, found, options.rate)
     if len(counted) > 1:
-        _join(counted, options)
+        _join(counted, options, answer)
     elif options.json:
-        look.document(_as_json(found) | ({} if answer is None else {"answer": answer}))
+        look.document(_as_json(found) | ({"answer": answer} if answer else {}))
     else:
-        _show(found, answer)
+        _show(found, answer, within=within)
     return DONE
 
 
@@ -65,7 +69,7 @@ def _counted(data: Dataset, asked: dict[str, Any]) -> KeyFrequencies:
 
 def _data_of(options: argparse.Namespace) -> dict[str, Dataset]:
     """Return the named data set, or those of a study that have the column, by the names of its inputs."""
-    if Path(options.data).suffix not in {".yaml", ".yml"}:
+    if Path(options.data).suffix not in _STUDIES:
         return {"": Dataset.at(options.data)}
     from workbench.study import read_study  # noqa: PLC0415 - as above
 
@@ -82,7 +86,7 @@ def _data_of(options: argparse.Namespace) -> dict[str, Dataset]:
     return having
 
 
-def _join(counted: dict[str, KeyFrequencies], options: argparse.Namespace) -> None:
+def _join(counted: dict[str, KeyFrequencies], options: argparse.Namespace, elsewhere: str) -> None:
     joined = joined_shares(list(counted.values()))
     if options.json:
         top = options.top
@@ -91,17 +95,18 @@ def _join(counted: dict[str, KeyFrequencies], options: argparse.Namespace) -> No
             for name, one in counted.items()
         }
         most, least = (dict(list(each.items())[:top]) for each in (joined.most, joined.least))
-        look.document({"inputs": found, "joined": most, "joined_at_least": least})
+        rest: dict[str, Any] = {"answer": elsewhere} if elsewhere else {"joined": most, "joined_at_least": least}
+        look.document({"inputs": found} | rest)
         return
     own = {name: dict(zip(one.keys, one.counts, strict=True)) for name, one in counted.items()}
-    look.answer(_joined(counted, own, joined))
-    keys = look.Columns("key", *(f">{name}" for name in counted), ">joined")
+    look.answer(elsewhere or _joined(counted, own, joined))
+    keys = look.Columns("key", *(f">{name}" for name in counted), *([] if elsewhere else [">joined"]))
     for key in list(joined.most)[:_SHOWN]:
         shares = {name: own[name].get(key, one.unlisted_most) / one.records for name, one in counted.items()}
         each = (f"{'' if key in own[name] else 'up to '}{units.share(share)}" for name, share in shares.items())
-        keys.add_row(key, *each, _between(joined, key))
+        keys.add_row(key, *each, *([] if elsewhere else [_between(joined, key)]))
     look.put(keys)
-    if not joined.exact:
+    if not (joined.exact or elsewhere):
         look.line("note: keys that are not tracked have pairs, too, so a key's share of the join is within bounds")
 
 
@@ -134,15 +139,15 @@ def _between(joined: JoinedKeys, key: str) -> str:
     return most if least == most else f"{least} to {most}"
 
 
-def _show(found: KeyFrequencies, answer: str | None = None) -> None:
+def _show(found: KeyFrequencies, answer: str = "", *, within: bool = True) -> None:
     slope = "" if math.isnan(found.zipf_exponent) else f" (Zipf exponent about {found.zipf_exponent:.2f})"
     most = math.ceil(found.useful_tasks)
     do_not = "does not" if most == 1 else "do not"
     more = f"Where a row goes to the task of its key, more than {units.some(most, 'task')} {do_not} raise the rate"
     has = f"the most frequent key, {found.keys[0]!r}, has {units.share(found.hottest_share)} of the rows{slope}"
     look.answer(answer or f"{more}: {has}.")
-    within = 2 * found.distinct_deviation
-    about = f" (within {units.percent(within)}, nearly always)" if within else ""
+    deviation = 2 * found.distinct_deviation
+    about = f" (within {units.percent(deviation)}, nearly always)" if deviation else ""
     empty = f", {found.missing:,} without a key" if found.missing else ""
     how = "counted exactly" if found.method == "exact" else "estimated by a sketch"
     rows, distinct = units.some(found.records, "row"), units.some(found.distinct, "key")
@@ -151,6 +156,11 @@ def _show(found: KeyFrequencies, answer: str | None = None) -> None:
     for key, count in zip(found.keys[:_SHOWN], found.counts, strict=False):
         keys.add_row(key, units.count(count), units.share(count / found.records))
     look.put(keys)
+    if found.count_error:
+        rows, share = units.some(found.count_error, "row"), units.share(found.count_error / found.records)
+        look.line(f"note: counts may be too high by up to {rows} ({share})")
+    if not within:  # no rows are divided by it
+        return
     partitions = look.Columns(
         ">shuffle\npartitions", ">fullest,\ntimes the mean", ">with a slot each,\nof the slots' rate"
     )
@@ -158,9 +168,6 @@ def _show(found: KeyFrequencies, answer: str | None = None) -> None:
         factor = found.imbalance(number)
         partitions.add_row(units.count(number), units.number(factor), units.share(round(1 / factor, 2)))
     look.put("", partitions)
-    if found.count_error:
-        rows, share = units.some(found.count_error, "row"), units.share(found.count_error / found.records)
-        look.line(f"note: counts may be too high by up to {rows} ({share})")
     look.line("note: rows aggregated before the shuffle are spread by key, not by row: there the skew is less")
 
 

@@ -308,8 +308,8 @@ rates CSV  the load: columns of time (seconds) and rate (records/s)
 --worker-cpus:number  cores of each (as many as slots)
 --worker-io-mb:number  MB/s of state access of each (no limit)
 --worker-net-mb:number  MB/s of network output of each (no limit; 1 Gbit/s for 'keyed')
---prices FILE  price list of instance types, CSV
---instance NAME  pay for complete workers of this type of the price list
+--prices FILE  price list of instance types, CSV (the plan's price)
+--instance NAME  pay for complete workers of this type of the price list (the plan's)
 --hot-key OPERATOR SHARE PER_MIN  one key has this share of OPERATOR's records; which one changes PER_MIN times a minute
 --shuffle-keys OPERATOR ZIPF PER_MIN  shares of OPERATOR's keys by Zipf's law with this exponent,
     shuffled PER_MIN times a minute

@@ -20,6 +20,7 @@ from workbench.study.planned import (
     refuse_failures,
     resolved,
     what_the_hottest_takes,
+    where_it_goes,
     write_planned,
 )
 from workbench.study.prepared import DryRun, Prepared, dry_run, fitting, prepare, query_of, testbed_of

@@ -26,7 +26,7 @@ from workbench.study.local import slot_cpus, slots_here
 from workbench.study.own import file_of, mistyped_keys, module_of, state_keys, static_tables
 from workbench.study.spec import check_key
 from workbench.testbed.spark import sink_packages
-from workbench.workload import Dataset, Script, as_spark, first_rows, is_text, plain
+from workbench.workload import Dataset, Script, as_spark, first_rows, is_text, plain, rows_per_s
 
 LOOKED_AT = 200_000  # rows of a sample that are examined
 _HOT = 0.05
@@ -34,7 +34,7 @@ _UNIQUE = 0.95  # distinct values over rows of a key that is unique, or nearly
 _SAME, _MANY = 0.5, 0.1  # share of another key's values, and of a unique one's, that both have where they are one key
 _TIMES_FAIR = 2.0  # a hot value's share, over the share it would have if all were equal
 _TIMES = ("event_time", "eventtime", "timestamp", "datetime", "time", "date", "ts", "at")
-_RATES = (10, 100)  # thousand records/s
+_RATES, _TIMES_PACE = (10_000, 100_000), (2, 5, 20)  # records/s, and times the sample's own pace where it is known
 _PRICES = "data/instances.csv"
 _NEXT = "workbench plan STUDY --dry-run"
 _PLACES = {
@@ -55,6 +55,7 @@ class Found:
     renew: tuple[str, ...] = ()  # those of these columns that are unique in an input, or nearly
     repeats: tuple[float, ...] = ()  # share of the rows whose value in each of `renew` an earlier row has
     by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # the columns of the state, and of a join
+    pace: float | None = None  # rows in a second of event time
 
     @property
     def renewed(self) -> dict[str, str]:
@@ -73,7 +74,7 @@ def _seen(repeats: float) -> str:
 class Draft:
     """A study as YAML text, the name of its query, what was found of its inputs, and the static tables that it reads.
 
-    `notes` say how its sink and its checkpoint are measured, and which key is probably mistyped.
+    `notes` say where its sink writes, how it and its checkpoint are measured, and which key is probably mistyped.
     """
 
     text: str
@@ -122,7 +123,7 @@ def draft(
         for what, keys in named.items()
         for key, near in mistyped_keys(file, keys, columns).items()
     )
-    return replace(made, notes=tuple(doubts))
+    return replace(made, notes=(*made.notes, *doubts))
 
 
 def check_places(places: Mapping[str, str], script: Script | None = None) -> None:
@@ -156,8 +157,9 @@ def drafted(
     find_query(name, **rows, sink=calls)
     files = counted or [one.data for one in found]
     keys = [line for one, file in zip(found, files, strict=True) for line in _hot_keys(replace(one, data=file))]
-    lines = [*_lines(name, found, places), *more, *keys]
-    return Draft("\n".join(lines) + "\n", name, tuple(found), tables)
+    notes = (sink.warning,) if calls and not sink.place else ()  # it writes into the user's real place
+    lines = [*_lines(name, found, places, notes), *more, *keys]
+    return Draft("\n".join(lines) + "\n", name, tuple(found), tables, notes)
 
 
 def with_keys(found: Sequence[Found], samples: Sequence[pa.Table]) -> list[Found]:
@@ -209,7 +211,8 @@ def found_in(
     keys = tuple(one for one in columns if any(one in these for these in by.values()))
     goes = named is None or bool(named)
     hot = {column: share for column, share in hot_columns(sample, event_time) if (column in keys if keys else goes)}
-    return Found(name, data, event_time, hot, keys, by=by)
+    pace = rows_per_s(sample, (event_time or "").removeprefix("value."), complete=sample.num_rows < LOOKED_AT)
+    return Found(name, data, event_time, hot, keys, by=by, pace=pace)
 
 
 def time_of(sample: pa.Table) -> str | None:
@@ -250,7 +253,7 @@ def _fed(one: Found) -> Iterator[str]:
         yield f"renew: [{names}]             # {seen}: others in each pass over the data, as new ones are"
 
 
-def _lines(name: str, found: Sequence[Found], places: Mapping[str, str]) -> Iterator[str]:
+def _lines(name: str, found: Sequence[Found], places: Mapping[str, str], notes: Iterable[str]) -> Iterator[str]:
     scripted = Script.named(name) is not None
     room = max(1, slots_here())
     slots = sorted({1, max(1, room // 2), room})
@@ -266,13 +269,15 @@ def _lines(name: str, found: Sequence[Found], places: Mapping[str, str]) -> Iter
             yield from (f"    {line}" for line in _fed(one))
         if len(found) > 1:
             yield "    # share: 0.5                  # of the rate, for each or for none: without, as their rows are"
-    rates, of = ", ".join(str(1000 * rate) for rate in _RATES), " of all inputs together" * (len(found) > 1)
-    yield f"targets: [{rates}]        # records/s{of}: put your rates here"
+    rates, of = _rates(found), " of all inputs together" * (len(found) > 1)
+    paced = " (2, 5 and 20 times the sample's own)" * (rates != list(_RATES))
+    yield f"targets: {rates}        # records/s{of}: put your rates here{paced}"
     yield f"slots: {slots}                    # slot counts to measure; all of them fit this machine"
     yield f"memory_mb: [{defaults.MEMORY_MB}]               # MB per slot"
     yield f"slot_cpus: {slot_cpus():g}"
     if not scripted:  # a script sets its own
         yield f"interval_s: {defaults.INTERVAL_S:g}                   # trigger interval, seconds: put yours here"
+    yield from (f"# {one}" for one in notes)
     yield from (f"{key}: {written(places[key])}" if key in places else hint for key, hint in _PLACES.items())
     if Path(_PRICES).exists():
         yield f"# prices: {_PRICES}      # instance types, for the cost"
@@ -280,6 +285,16 @@ def _lines(name: str, found: Sequence[Found], places: Mapping[str, str]) -> Iter
         yield f"# For the cost, list instance types in a CSV file ({', '.join(PRICE_COLUMNS)}), and add: prices: FILE"
     yield "# outage_s: 600                   # make up for an outage of 10 minutes ..."
     yield "# catch_up_s: 1200                # ... within 20 minutes"
+
+
+def _rates(found: Sequence[Found]) -> list[int]:
+    """Return rates around those of the sample, as 1, 2 or 5 times a power of ten; `_RATES` where it shows none."""
+    paces = [one.pace for one in found if one.pace is not None]
+    asked = [times * sum(paces) for times in _TIMES_PACE if len(paces) == len(found)]
+    if not asked or asked[0] < 1:
+        return list(_RATES)
+    steps = [step * 10**power for power in range(math.ceil(math.log10(asked[-1])) + 1) for step in (1, 2, 5)]
+    return [min(steps, key=lambda step: abs(math.log(step / rate))) for rate in asked]
 
 
 def _hot_keys(one: Found) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from workbench.capacity import Exploration, compare_forms, plan
 from workbench.capacity.explore import Choice, conclude
 from workbench.capacity.model import Asked, advise, describe_runs, unmeasured_memory_mb, why_no_capacity
-from workbench.capacity.planning import IntervalSpeedup, follow, hot_key, interval_points, interval_speedups
+from workbench.capacity.planning import IntervalSpeedup, follow, goes_by, hot_key, interval_points, interval_speedups
 from workbench.errors import WorkbenchError
 from workbench.reading import parse_json, parse_yaml, read_text
 from workbench.records import (
@@ -28,7 +28,8 @@ from workbench.records import (
 )
 from workbench.simulation import RateTrace
 from workbench.spelling import short, short_options
-from workbench.study.spec import Study, study_from
+from workbench.study.own import file_of, module_of, state_keys
+from workbench.study.spec import Study, read_study, study_from
 from workbench.testbed.spark import sink_packages
 from workbench.workload import Dataset, KeyFrequencies, read_key_frequencies, schema_of
 
@@ -306,11 +307,34 @@ def _kind(document: object) -> str:
     return "frequencies of keys" if {"column", "counts"} <= document.keys() else ""
 
 
-def what_the_hottest_takes(plan: str, keys: KeyFrequencies, rate: float | None = None) -> str:
+def where_it_goes(path: str, keys: KeyFrequencies) -> tuple[str, bool]:
+    """Say what the query of a study goes by, by its plans or else its text, if not by the column; and if it may."""
+    with suppress(WorkbenchError):  # no plans, or their runs show no operator behind a shuffle
+        said, within = what_the_hottest_takes(path, keys)
+        return "" if within else said, within
+    study = read_study(path)
+    module, _, function = study.query.partition(":")
+    file = file_of(module_of(module)) if function else None
+    named = None if file is None or "repartition" in file.read_text(errors="replace") else state_keys(file, function)
+    columns = dict.fromkeys(name for data in study.datasets for name in schema_of(Dataset.at(data), None).names)
+    times = [study.event_time, *(one.get("event_time") for one in study.inputs.values())]
+    by = {
+        what: [one for one in columns if one not in times and goes_by(its, one)] for what, its in (named or {}).items()
+    }
+    if named is None or not all(by.values()) or any(keys.column in its for its in by.values()):  # or made of it
+        return "", True
+    at = " and its ".join(f"{what} goes by {', '.join(map(repr, its))}" for what, its in by.items())
+    at = f"the query's {at}, not by {keys.column!r}" if at else "the query has neither state nor a join"
+    said = f"By its text, {at}, so the key {keys.keys[0]!r} is not kept in one task and does not limit the tasks."
+    return said, False
+
+
+def what_the_hottest_takes(plan: str, keys: KeyFrequencies, rate: float | None = None) -> tuple[str, bool]:
     """Describe in one sentence what the most frequent of `keys` takes in a planned study, plans or a measurement.
 
-    `rate`, records/s, is by default that of the last plan, or the one sustained. Raises WorkbenchError when the file is
-    another, or no run has shown an operator behind a shuffle, or any operator.
+    Also returns whether the operator goes by their column, as far as that is known. `rate`, records/s, is by default
+    that of the last plan, or the one sustained. Raises WorkbenchError when the file is another, or no run has shown an
+    operator behind a shuffle, or any operator.
     """
     kind, file = resolved(plan, "keys", "a study, plans or a measurement as its plan")
     if kind != MEASUREMENT:
@@ -335,4 +359,4 @@ def what_the_hottest_takes(plan: str, keys: KeyFrequencies, rate: float | None =
     asked = rate or next((one for one in reversed(rates) if one > 0), None)
     if asked is None:
         raise WorkbenchError(f"{plan} names no rate; give one, records/s.", settings=("rate",))
-    return found.sentence(asked)
+    return found.sentence(asked), not found.elsewhere

@@ -19,6 +19,7 @@ from workbench.checks import finite, shown
 from workbench.dataflow import Dataflow
 from workbench.errors import WorkbenchError
 from workbench.escaping import for_spreadsheet
+from workbench.records import Price
 from workbench.scaling import (
     BASE_MEMORY_MB,
     FLINK,
@@ -104,6 +105,7 @@ class Start:
     batch_fixed: tuple[float, ...] = (0.0,)
     known_per_s: float = math.inf  # highest capacity measured or planned, records/s
     doubts: Mapping[str, Advice] = field(default_factory=dict)  # doubts about the capacity at the beginning
+    price: Price | None = None  # of the plan's workers
 
 
 class Pool(NamedTuple):

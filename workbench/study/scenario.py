@@ -87,7 +87,8 @@ class Scenario:
     worker_cpus: Annotated[float | None, "number of cores of a worker", bounds.WORKER_CPUS] = None
     worker_io_mb: Annotated[float | None, "number of MB/s of state access of a worker", bounds.NUMBER] = None
     worker_net_mb: Annotated[float | None, "number of MB/s of network output of a worker", bounds.NUMBER] = None
-    prices: str | None = None  # a price list, and the type of it that is paid for
+    # a price list, and the type of it that is paid for; by default the plan's, unless `workers` are given
+    prices: str | None = None
     instance: str | None = None
     # operator; share, exponent of Zipf's law, or file of frequencies; changes a minute
     hot_key: Words = ()
@@ -198,20 +199,25 @@ class Scenario:
         return scaling.Pool(self.workers, self.worker_slots, Worker(cpus, io, net))
 
     def _fleet(self, start: Start) -> Fleet | None:
-        if self.instance is None:
-            return None
-        if self.prices is None:
-            raise WorkbenchError(
-                f"The instance type {self.instance!r} is of a price list; give the list.", settings=("prices",)
-            )
-        listed = {one.name: one for one in read_instances(Path(self.prices))}
-        if self.instance not in listed:
+        planned = start.price if self.workers is None else None  # else the workers are described here
+        own = () if planned is None else (planned.instance,)
+        listed = {one.name: one for one in (own if self.prices is None else read_instances(Path(self.prices)))}
+        name = self.instance or (planned.instance.name if planned else "")
+        if name not in listed:
+            if self.instance is None:
+                return None
+            if self.prices is None:
+                raise WorkbenchError(
+                    f"The instance type {self.instance!r} is of a price list; give the list.", settings=("prices",)
+                )
             raise WorkbenchError(
                 f"{self.prices} has no instance type {self.instance!r}; use one of {', '.join(listed)}."
             )
-        chosen = listed[self.instance]
+        chosen, cpus = listed[name], start.slot_cpus
+        if planned and name == planned.instance.name:  # a worker holds as many slots as the plan says
+            cpus = chosen.vcpus / planned.slots_per_worker
         shape = WorkerShape(chosen.vcpus, chosen.memory_mb)
-        return Fleet(shape, start.memory_mb, start.slot_cpus, chosen.price_per_hour, chosen.currency)
+        return Fleet(shape, start.memory_mb, cpus, chosen.price_per_hour, chosen.currency)
 
     def _keys(self) -> dict[str, KeyTrace]:
         keys: dict[str, KeyTrace] = {}
@@ -332,7 +338,7 @@ def _start(chosen: CapacityPlan, runs: Sequence[Measurement]) -> Start:
     allocated = None if chosen.allocation is None else chosen.allocation.tasks
     if allocated is None or set(allocated) != set(model.modelled):
         allocated = initial_tasks(model, max(chosen.budget.slots, len(model.modelled)), memory)
-    start = Start(model, dict(allocated), memory, cpus)
+    start = Start(model, dict(allocated), memory, cpus, price=chosen.price)
     if not chosen.has_interval:
         return start
     known = max([chosen.expected_rate, *(run.estimate.middle for run in runs)])

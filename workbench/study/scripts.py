@@ -130,7 +130,8 @@ def _drafted(  # noqa: PLR0917 - of a study
     chosen, notes, hints = _places(script, query, job, places)
     begins = f"# The query starts in line {query.line} of {query.file or Path(script.file).name}."
     more = [*lines, begins, *(f"# {one}" for one in (*notes, *hints)), *_lines(query, found, job, left)]
-    return replace(drafted(script.name, fed, counted=counted, more=more, places=chosen), notes=notes)
+    made = drafted(script.name, fed, counted=counted, more=more, places=chosen)
+    return replace(made, notes=(*made.notes, *notes))
 
 
 def _found(
@@ -151,7 +152,8 @@ def _found(
         _check_columns(source, decoded, sample)
         data, time = sample, event_time or _marked(query, decoded) or time_of(decoded)
     name, by = re.sub(r"\W", "_", source.name), {"join": query.joins, "state": query.keys}
-    return found_in(name, data, decoded, time, by), sample or data, decoded
+    found = found_in(name, data, decoded, time, by)
+    return (found if sample else replace(found, pace=None)), sample or data, decoded
 
 
 def _kept(name: str, rows: pa.Table) -> str:

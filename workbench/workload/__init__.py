@@ -8,6 +8,7 @@ from workbench.workload.dataset import (
     first_rows,
     prepare,
     prepare_inputs,
+    rows_per_s,
     schema_of,
 )
 from workbench.workload.dataset import check as check_dataset

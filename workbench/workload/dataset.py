@@ -14,7 +14,7 @@ at even distances, each in its place.
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -198,6 +198,19 @@ def first_rows(dataset: Dataset, rows: int) -> pa.Table:
         source = _opened(dataset)
         schema = spark_schema(source.schema, dataset.path)
         return source.head(rows).rename_columns(schema.names)
+
+
+def rows_per_s(sample: pa.Table, event_time: str, *, complete: bool = True) -> float | None:
+    """Return the rows in a second of event time; None where it shows none, or a part of the data is in no order."""
+    given = Dataset("", "parquet")
+    with suppress(QueryError), _readable(given):
+        source = pads.dataset(sample.select([event_time]))
+        times = _times_us(source, _stored_schema(given, source.schema, event_time), event_time)
+        span = float(np.ptp(times))
+        if span > 0:
+            first, last = map(np.median, np.array_split(times, 2))  # of rows in order, half of the span is between
+            return (len(times) - 1) * _US / span if complete or last - first > span / 4 else None
+    return None
 
 
 @contextmanager
@@ -384,14 +397,17 @@ def check_inputs(inputs: Sequence[Input]) -> None:
         if one.dataset.event_time is None or _bytes_of(one.dataset) > _READ_BYTES:
             continue
         with _readable(one.dataset):
-            at = schema.get_field_index(one.dataset.event_time)
-            per_s = _per_s(source, schema, one.dataset.event_time)
-            times = source.to_table(columns=[source.schema.names[at]])
-            times = _typed(times, pa.schema([schema.field(at)]), one.dataset.event_time)
-        if row_bytes * times.num_rows <= SAMPLE_BYTES / len(inputs):  # else only a part of it is replayed
-            times_us = event_times_us(times.column(0), per_s)
+            times_us = _times_us(source, schema, one.dataset.event_time)
+        if row_bytes * len(times_us) <= SAMPLE_BYTES / len(inputs):  # else only a part of it is replayed
             ends[one.name] = np.array([times_us[0], times_us.max()])
     _check_together(ends)
+
+
+def _times_us(source: pads.Dataset, schema: pa.Schema, event_time: str) -> _Times:
+    at = schema.get_field_index(event_time)
+    times = source.to_table(columns=[source.schema.names[at]])
+    typed = _typed(times, pa.schema([schema.field(at)]), event_time)
+    return event_times_us(typed.column(0), _per_s(source, schema, event_time))
 
 
 def _bytes_of(dataset: Dataset) -> int:

@@ -14,7 +14,7 @@ from workbench.answers.page import MOST_CAUTIONS
 from workbench.answers.planned import answer, cards
 from workbench.capacity import ModelFinding, Stage, plan
 from workbench.capacity.explore import conclude
-from workbench.capacity.planning import InstanceType
+from workbench.capacity.planning import InstanceType, cheapest
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.records import CountedCores, Machine, Price, Refusal, plan_to_dict
@@ -154,6 +154,23 @@ def test_deployments_have_whole_executors_or_whole_workers():
         beside = answer(staged(rates=(12_000,), price=price)).listings[0]
         assert column("Workers", beside.rows)[beside.chosen].value == workers
         assert ("only worker" in beside.caption) == (workers == 1)
+
+
+def test_more_slots_are_priced_on_the_cheapest_listed_type():
+    small = replace(LARGE, name="small", vcpus=2, memory_mb=4096)
+    roomy = replace(LARGE, name="roomy", vcpus=64, memory_mb=262144, price_per_hour=1.2)
+    fast = replace(roomy, name="fast", price_per_hour=0.01, core_speed=2.0)  # the risks are not of its cores
+    budget = staged(rates=(12_000,)).plans[0].budget
+    price = cheapest((small,), budget.slots, budget.profile)
+    made = staged(rates=(12_000,), price=price)
+    (beside,), (alike,) = (answer(replace(made, instances=listed)).listings for listed in ((small, roomy, fast), ()))
+    assert [fact.text for fact in column("Workers", alike.rows)] == [f"{n} x small" for n in (1, 2, 3, 4)]
+    assert [fact.value for fact in column("USD a month", alike.rows)] == [365, 730, 1095, 1460]
+    workers = [fact.text for fact in column("Workers", beside.rows)]
+    assert workers == ["1 x small", "2 x small", "1 x roomy", "1 x roomy"]
+    assert [fact.value for fact in column("USD a month", beside.rows)] == [365, 730, 876, 876]
+    for name in ("Slots", "Risk"):
+        assert column(name, beside.rows) == column(name, alike.rows)
 
 
 def test_other_cores_have_no_risk_of_the_model_and_the_name_of_their_type_is_text():

@@ -9,6 +9,7 @@ from refusals import refusals
 
 from workbench import defaults
 from workbench.study import draft, read_study
+from workbench.study.draft import LOOKED_AT
 
 JOBS = "def orders(stream):\n    return stream.transform(print)\n"  # which shows no keys
 ROWS = 400
@@ -96,6 +97,39 @@ def test_timestamps_go_before_names_and_texts_of_yaml_stay_texts(tmp_path):
     assert made.found[0].event_time == "created"
     (tmp_path / "s.yaml").write_text(made.text)
     assert read_study(tmp_path / "s.yaml").dataset == "no: yes.parquet"
+
+
+@pytest.mark.parametrize(
+    ("rows", "ordered", "targets"),
+    [
+        (1800, True, "[200, 500, 2000]        # records/s: put your rates here (2, 5 and 20 times the sample's own)"),
+        (1800, False, "[200, 500, 2000]"),
+        (5, True, "[10000, 100000]        # records/s: put your rates here\n"),  # less than one a second
+        (LOOKED_AT + 1, True, "[20000, 50000, 200000]"),
+        (LOOKED_AT + 1, False, "[10000, 100000]"),  # its first rows do not show how long all of them take
+    ],
+)
+def test_targets_are_around_the_pace_of_the_sample_where_that_is_known(tmp_path, rows, ordered, targets):
+    at = [1_767_225_600_000_000 + n * 20_000_000 // rows for n in range(rows)]
+    if not ordered:
+        at = [*at[::2], *at[1::2][::-1]] if rows < LOOKED_AT else [*at[::4], *at[1::4], *at[2::4], *at[3::4]]
+    pq.write_table(pa.table({"placed_at": pa.array(at, pa.timestamp("us", "UTC"))}), tmp_path / "x.parquet")
+    made = draft("jobs:orders", ["x.parquet"])
+    assert f"\ntargets: {targets}" in made.text
+    (tmp_path / "s.yaml").write_text(made.text)
+    assert read_study(tmp_path / "s.yaml").targets
+
+
+def test_a_sink_that_writes_where_it_always_does_is_warned_of(prints, tmp_path):
+    (tmp_path / "jobs.py").write_text(f"{JOBS}\n\ndef write(batch, number, place='sold'):\n    batch.save(place)\n")
+    call = ["init", "jobs.py:orders", "orders.csv", "--sink"]
+    warned = "every batch goes to jobs.py:write for real, which writes where it always does: name a place after it"
+    assert warned in " ".join(prints(*call, "jobs.py:write").split())
+    above, sink = (tmp_path / "study.yaml").read_text().partition("\nsink: jobs.py:write\n")[:2]
+    assert above.splitlines()[-1].startswith(f"# {warned}")
+    assert sink
+    assert "for real" not in prints(*call, "jobs.py:write sold", "--output", "placed.yaml")
+    assert "for real" not in (tmp_path / "placed.yaml").read_text()
 
 
 test_data_that_cannot_be_read_and_queries_that_are_not_there_are_named = refusals(

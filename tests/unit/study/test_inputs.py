@@ -105,6 +105,34 @@ def test_where_placements_differ_they_are_compared_and_a_plan_with_prices_names_
     assert read_placement_input("priced.json").alike.endswith("the cheapest of its price list, is 3 x c6i.large.")
 
 
+@pytest.mark.parametrize(
+    ("given", "cost"),
+    [
+        ((), 3 * 0.1),
+        (("--instance", "own"), 3 * 0.1),
+        (("--prices", "prices.csv"), 3 * 0.2),  # the plan's type, as another list prices it
+        (("--prices", "prices.csv", "--instance", "big"), 1.0),
+        (("--prices", "other.csv"), None),
+        (("--workers", "2"), None),
+    ],
+)
+def test_a_plan_with_a_price_is_replayed_on_its_workers(prints, refuses, folder, given, cost):
+    slots = folder.budget.slots
+    instance = InstanceType("own", "AWS", "us-east-1", 16, 65536, 0.1, "USD", "list", "2026-01")
+    price = Price(instance, 3, math.ceil(slots / 3), 0.3, 0)  # more would fit by cores and memory alone
+    found = staged_exploration()
+    PlannedStudy(study={}, reason="", plans=(replace(folder, price=price),), runs=found.runs).to_json("priced.json")
+    columns = "name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,date\n"
+    big = "big,AWS,us-east-1,64,262144,1,USD,list,2026-01\n"
+    Path("other.csv").write_text(columns + big)
+    Path("prices.csv").write_text(f"{columns}{big}own,AWS,us-east-1,16,65536,0.2,USD,list,2026-01\n")
+    call = ("replay", "priced.json", "day.csv", "--policy", "static", *given)
+    row = json.loads(prints(*call, "--json"))["static"]
+    assert row.get("cost") == (None if cost is None else pytest.approx(cost / 4))
+    assert ("No worker is priced" in prints(*call)) == (cost is None)
+    assert "The instance type 'big' is of a price list; give the list" in refuses(*call[:5], "--instance", "big")
+
+
 def test_a_measurement_is_replayed_on_its_slots_at_the_capacity_that_it_found():
     measured, start = example_measurement(), measured_start(Path("run.json"))
     assert (dict(start.tasks), start.batch_s) == ({BATCH: measured.budget.slots}, measured.budget.interval_s)
@@ -157,6 +185,24 @@ def test_keys_say_what_the_hottest_takes_in_the_plan(prints, refuses, folder):
     assert said.startswith(f"At {units.rate(6000)} the key 'a' needs ")
     assert "; more than 4 tasks do not raise the rate." in said
     assert "--rate is given without --plan" in refuses("keys", "orders.csv", "shop", "--rate", "6k")
+
+
+@pytest.mark.parametrize("keys", [("number",), ("Shop",)])
+def test_of_a_planned_study_keys_say_where_no_operator_goes_by_the_column(prints, folder, keys):
+    runs = []
+    for run in staged_exploration().measurements:
+        seen = run.estimate.observation.operators
+        skewed = (replace(one, key_skew=2.1, keys=keys) if one.keeps_state else one for one in seen)
+        runs.append(seeing(run, operators=tuple(skewed)))
+    PlannedStudy(study={}, reason="", plans=(folder,), runs=tuple(runs)).to_json(".workbench/studies-weekly-plan.json")
+    Path("studies/weekly.yaml").write_text(f"{STUDY}dataset: orders.csv\n")
+    said = prints("keys", "studies/weekly.yaml", "shop")
+    within = keys == ("Shop",)
+    elsewhere = "No operator whose tasks were compared goes by 'shop': "
+    assert said.startswith("Where a row goes to the task of its key, " if within else elsewhere)
+    assert ("shuffle" in said) == within
+    if not within:
+        assert said == prints("keys", "orders.csv", "shop", "--plan", "studies/weekly.yaml")
 
 
 @pytest.mark.parametrize(

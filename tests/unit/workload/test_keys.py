@@ -408,6 +408,47 @@ def test_what_is_said_of_a_join_is_what_its_pairs_show(joining, capsys, made):
 
 
 @pytest.mark.parametrize(
+    ("query", "goes"),
+    [
+        ("orders.join(payments, 'number')", "the query's join goes by 'number', not by 'shop'"),
+        (
+            "orders.join(payments, 'number').groupBy('City').count()",
+            "state goes by 'city' and its join goes by 'number', not by 'shop'",
+        ),
+        ("orders.filter('shop > 0')", "the query has neither state nor a join"),
+        ("orders.join(payments, 'number').groupBy('made').count()", ""),  # perhaps of the column
+        ("orders.join(payments, f.expr('orders.Shop = payments.shop'))", ""),
+        ("orders.join(payments, 'number').repartition(9, 'shop')", ""),
+        ("step(orders)", ""),
+    ],
+)
+def test_of_a_column_that_the_query_does_not_go_by_nothing_follows(joining, tmp_path, capsys, query, goes):
+    joining([], [])
+    rows = {"shop": ["a"] * 8 + ["b"] * 2, "number": range(10), "city": ["x"] * 10}
+    for name in ("orders", "payments"):
+        stored(tmp_path, rows, name=name)
+    (tmp_path / "jobs.py").write_text(
+        f"from pyspark.sql import functions as f\nfrom elsewhere import step\n\n\n"
+        f"def both(orders, payments):\n    return {query}\n"
+    )
+    assert cli.main(["keys", "s.yaml", "shop"]) == DONE
+    said = " ".join(capsys.readouterr().out.split())
+    assert cli.main(["keys", "s.yaml", "shop", "--json"]) == DONE
+    found = json.loads(capsys.readouterr().out)
+    if goes:
+        answer = f"{goes}, so the key 'a' is not kept in one task and does not limit the tasks."
+        assert said.startswith("By its text, ")
+        assert answer in said
+        assert "key orders payments" in said
+        assert "a 80 % 80 %" in said
+        assert answer in found["answer"]
+        assert "joined" not in found
+    else:
+        assert said.startswith("The key 'a' has 80 % of the rows of orders and ")
+        assert found["joined"]
+
+
+@pytest.mark.parametrize(
     ("hot", "answer", "joined"),
     [
         (

@@ -1,7 +1,7 @@
 """What to deploy for a rate: slots, memory, layout, executors, price, trigger interval."""
 
 from workbench.capacity.planning._plan import Answer, Question, ask, common_range, plan
-from workbench.capacity.planning.checks import check_keys, fixed_time, hot_key
+from workbench.capacity.planning.checks import check_keys, fixed_time, goes_by, hot_key
 from workbench.capacity.planning.compared import compare_forms, fitted_form
 from workbench.capacity.planning.intervals import (
     IntervalPoint,

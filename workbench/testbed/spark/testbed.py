@@ -18,6 +18,7 @@ from workbench import units
 from workbench.dataflow import Budget
 from workbench.defaults import WARMUP_CAP_S
 from workbench.errors import WorkbenchError
+from workbench.reading import is_there
 from workbench.records import JobSettings, is_uri, path_of
 from workbench.testbed.spark.cluster import LOCAL, Cluster
 from workbench.testbed.spark.driver.feed import TopicRows
@@ -225,7 +226,8 @@ class SparkTestbed:
                 (folder := disk / "run").mkdir()
             ends_s = ENDS_ON_CLUSTER_S if self.cluster else ENDS_S
             here = [Path(path_of(place)) for place in places.values() if not (self.cluster or is_uri(place))]
-            process = DriverProcess((folder, disk, *here), quota, ends_s, self.progress, self.check_owner)
+            made = [above for place in here for above in place.parents if not is_there(above)]
+            process = DriverProcess((folder, disk, *here), quota, ends_s, self.progress, self.check_owner, above=made)
             ours.pop_all()
         return process
 

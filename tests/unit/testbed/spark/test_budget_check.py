@@ -40,6 +40,17 @@ test_what_the_machine_cannot_hold_is_refused_with_how_many_fit = refusals(
 )
 
 
+def test_of_the_folders_above_a_deployments_own_those_go_with_it_that_it_makes(tmp_path, monkeypatch):
+    for name, to in (("DriverProcess", lambda *_, above: above), ("_MEMORY_FOLDER", tmp_path / "none")):
+        monkeypatch.setattr(f"workbench.testbed.spark.testbed.{name}", to)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    place, budget = tmp_path / "checkpoints" / "fn", Budget(1, SlotProfile(1.0, 512))
+    places = {"checkpoint": f"{place}/own", "sink": "s3a://lake/own"}
+    assert SparkTestbed(slot_cpus="cores")._process(budget, places) == [place, place.parent]
+    place.mkdir(parents=True)
+    assert SparkTestbed(slot_cpus="cores")._process(budget, places) == []
+
+
 @pytest.mark.parametrize(
     ("files", "cores"),
     [

@@ -95,8 +95,9 @@ def answering() -> Iterator[TextIO]:
 class DriverProcess:
     """The driver process and its reaper, which end when the context is left, and `folders` and `quota` with them.
 
-    The first folder has the logs. The driver has `ends_s` to end, before it is killed. `progress` hears each step, and
-    what is left; its warnings stay in sight if `progress` can keep a line.
+    The first folder has the logs. Folders `above` them are removed, too, if they are empty then. The driver has
+    `ends_s` to end, before it is killed. `progress` hears each step, and what is left; its warnings stay in sight if
+    `progress` can keep a line.
     """
 
     def __init__(
@@ -106,6 +107,8 @@ class DriverProcess:
         ends_s: float = ENDS_S,
         progress: Callable[[str], None] = lambda _: None,
         check: Callable[[], None] = go_on,
+        *,
+        above: Sequence[Path] = (),
     ) -> None:
         self.folders, self.quota = folders, quota
         self._ends_s, self._progress, self._check = ends_s, progress, check
@@ -129,7 +132,7 @@ class DriverProcess:
             if quota:
                 quota.add_driver(self._process.pid)
             reaper = str(Path(__file__).with_name("reaper.py"))
-            named = (str(alive_read), str(self._process.pid), *map(str, folders), "--", *groups)
+            named = (str(alive_read), str(self._process.pid), *map(str, folders), "--", *groups, "--", *map(str, above))
             self._reaper = subprocess.Popen(
                 [sys.executable, "-I", reaper, *named],  # -I: nothing in the user's folder or path can break it
                 stdin=subprocess.DEVNULL,

@@ -1,8 +1,8 @@
 """Clean up after a deployment when its driver process ends, for any reason.
 
-``python reaper.py FD SESSION FOLDER ... -- [GROUP ...]`` waits until the pipe FD closes (the driver process holds its
-other end), ends every process of the driver's session, and removes its control groups and
-folders.
+``python reaper.py FD SESSION FOLDER ... -- [GROUP ...] -- [ABOVE ...]`` waits until the pipe FD closes (the driver
+process holds its other end), ends every process of the driver's session, and removes its control groups and folders,
+and those above them that are empty then.
 """
 
 import os
@@ -51,7 +51,7 @@ def _alive(pid: int) -> bool:
         return False
 
 
-def reap(descriptor: int, leader: int, folders: list[Path], groups: list[Path]) -> None:
+def reap(descriptor: int, leader: int, folders: list[Path], groups: list[Path], above: list[Path]) -> None:
     """Wait until the driver ends, then clean up after it."""
     os.read(descriptor, 1)  # returns at the end of the pipe
     _kill(leader, groups)
@@ -63,15 +63,17 @@ def reap(descriptor: int, leader: int, folders: list[Path], groups: list[Path]) 
                 break
             except OSError:
                 time.sleep(0.05)
-            else:
-                break
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
+    for folder in above:
+        with suppress(OSError):  # another run's folder is in it
+            folder.rmdir()
 
 
 if __name__ == "__main__":
     for ignored in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(ignored, signal.SIG_IGN)
-    end = sys.argv.index("--")
-    first, second = ([Path(place) for place in places] for places in (sys.argv[3:end], sys.argv[end + 1 :]))
-    reap(int(sys.argv[1]), int(sys.argv[2]), folders=first, groups=second)
+    named: list[list[Path]] = [[]]
+    for place in sys.argv[3:]:
+        named.append([]) if place == "--" else named[-1].append(Path(place))
+    reap(int(sys.argv[1]), int(sys.argv[2]), *named)

@@ -58,6 +58,17 @@ def test_a_driver_that_is_killed_leaves_nothing(folders, injected):
     assert not any(folder.exists() for folder in folders)
 
 
+def test_folders_above_a_drivers_own_go_only_if_they_are_empty(folders, tmp_path):
+    made, kept = tmp_path / "checkpoints" / "fn", tmp_path / "written"
+    own = made / "run", kept / "run"
+    with DriverProcess((*folders, *own), None, above=(made, made.parent, kept)):
+        for folder in own:
+            folder.mkdir(parents=True)
+        (kept / "another").mkdir()
+    assert [one.name for one in tmp_path.iterdir()] == ["written"]
+    assert [one.name for one in kept.iterdir()] == ["another"]
+
+
 def test_what_a_driver_leaves_is_said(folders):
     said = []
     with DriverProcess(folders, None, progress=said.append):
