@@ -37,6 +37,8 @@ _STEPS = 4  # batches, at least, in the seconds that rows stay: rows leave a bat
 _COUNTED = "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows"
 _ADDING = "Join", "dedupe"  # operators whose every update is a row more
 _PARTS = 16  # batches in which all rows of a state change, once it is known roughly how long they stay
+_MOST_PARTS = 5 * _PARTS  # rows of before may have passed for these
+_EVEN = _PARTS // 2
 _OLDER = 20.0  # times the age of a state, up to which it is continued
 _CHANGES = "numRowsUpdated", "numRowsRemoved"
 _FULL = 0.9  # of the rows that enter: more leave only a full state, or one that a higher rate filled
@@ -126,25 +128,35 @@ def _stays(queries: "Queries", live: LiveQuery) -> dict[int, float]:
         leap_s *= 2
     part_s, before = leap_s / 2 / _PARTS, len(live.done)
     live.fixed_batches(_ROWS, _ROWS / part_s)
-    while len(live.done) < before + 2 * _PARTS and now_s() < end:
+    seen: list[CompletedBatch] = []
+    while now_s() < end and len(seen) < _MOST_PARTS and not (len(seen) >= 2 * _PARTS and _as_many_leave(seen)):
         queries.tick()
-    seen = [one for one in live.done[before:] if one.release.epoch == live.epoch][_PARTS:]
-    return mean_stays(seen) if len(seen) >= _PARTS / 2 else {}
+        seen = [one for one in live.done[before:] if one.release.epoch == live.epoch]
+    return mean_stays(seen[-_PARTS:]) if len(seen) >= 1.5 * _PARTS else {}
+
+
+def _as_many_leave(done: Sequence[CompletedBatch]) -> bool:
+    """Return whether about as many rows leave each join and deduplication as enter it, in the last of `done`."""
+    states = zip(*map(_states, done[-_EVEN:]), strict=True)
+    sums = ([sum(one.get(key) or 0 for one in each) for key in _CHANGES] for each in states if _adds(each[-1]))
+    return all(left >= _FULL * entered for entered, left in sums)
 
 
 def mean_stays(done: Sequence[CompletedBatch]) -> dict[int, float]:
-    """Return the mean seconds of event time in the state by Little's law: rows in it over rows that leave it.
+    """Return the mean seconds of event time in the state by Little's law: rows in it over rows that pass through.
 
-    Rows come with a batch, and leave in the one after the batch whose watermark passes them: a batch too late.
+    Rows come with a batch, and leave in the one after the batch whose watermark passes them: a batch too late. Joins
+    and deduplications take and lose rows evenly, so the last batches show it, with the fullest state; groups do not.
     """
     passed_s = _passed_s(done[1:])
     late_s = passed_s / len(done[1:])
     found = {}
-    for place, _ in enumerate(_states(done[-1])):
-        held = [_states(one)[place] for one in done[1:]]
-        removed = sum(state.get("numRowsRemoved") or 0 for state in held)
-        if removed:
-            seen_s = late_s * sum(state["numRowsTotal"] for state in held) / removed
+    for place, last in enumerate(_states(done[-1])):
+        held = [_states(one)[place] for one in done[1:]][-_EVEN if _adds(last) else 0 :]
+        entered, left = (sum(state.get(key) or 0 for state in held) for key in _CHANGES)
+        if left:
+            passed = entered if _adds(last) else left
+            seen_s = late_s * sum(state["numRowsTotal"] for state in held) / passed
             found[place] = max(0.0, seen_s - late_s)
     return found
 

@@ -29,6 +29,7 @@ class Query:
         self.epoch, self.fails, self.retired = 0, False, False
         self.sides, self.interval_s, self.quota = False, 2.0, True
         self.shares = [1.0 for _ in stays]  # of the rows, that enter
+        self.ahead = 0  # batches that Spark begins before it is known that enough are done
         self.noise = random.Random(7).gauss
 
     def start(self, *_):
@@ -50,7 +51,7 @@ class Query:
     def batches(self, _live, count):
         if self.fails:
             raise WorkbenchError("Its batches take too long.")
-        return [self.batch(self.rows, self.leap_s) for _ in range(count)]
+        return [self.batch(self.rows, self.leap_s) for _ in range(count + self.ahead)]
 
     def tick(self):
         self.batch(self.rows, self.leap_s)
@@ -98,6 +99,14 @@ def test_the_time_that_rows_stay_is_found_for_each_operator(seen, times):
     assert found == {place: pytest.approx(times * stay_s, rel=0.35) for place, stay_s in enumerate(STAYS)}
     assert found[0] == pytest.approx(times * STAYS[0], rel=0.15)
     assert query.now < 60
+
+
+def test_rows_of_before_do_not_hide_that_a_side_is_still_filling(seen):
+    """They leave all at once, so the leaps end too soon: the longer side is full only after two of them."""
+    both = Query((132.0, 12.0))
+    both.sides, both.shares, both.ahead = True, [0.55, 0.45], 1
+    (stay_s,) = seen(both).values()
+    assert stay_s == pytest.approx(0.55 * 132 + 0.45 * 12, rel=0.08)
 
 
 def test_rows_that_never_leave_an_operator_and_batches_that_take_too_long_say_nothing(seen):
