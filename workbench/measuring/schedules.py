@@ -291,8 +291,9 @@ class _Search:
         if ahead > 0:
             stride = max(ahead, 1 << max(0, same - 2))
         else:
-            near = -ahead <= _NEAR
-            stride = (1 if near else self.grid.steps(_GALLOP)) << (same - 1)
+            gallop = self.grid.steps(_GALLOP)
+            near = max(1, min(1 << (same - 1), gallop))  # on a coarse grid a step is far already
+            stride = near if -ahead <= _NEAR else gallop << (same - 1)
         return min(
             stride, self.grid.steps(_LONG_LEAP if sign < 0 and self.history[-1].observation.lacking_s else _LEAP)
         )

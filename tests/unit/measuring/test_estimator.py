@@ -108,6 +108,15 @@ def test_a_rate_does_not_pay_for_the_state_that_a_far_higher_one_left():
     assert result.low >= 0.7 * sustained
 
 
+def test_steps_from_an_end_that_the_line_is_near_are_small_on_a_coarse_grid_too():
+    run = Remembering(0, scatter=0.0, warms_in_s=1.0, start=60.0, row_s=1e-5, first_rows=60_000)
+    run.left = 8e-5
+    result = estimate(run, tolerance=0.25)
+    sustained = (run.interval_s - 0.3) / (run.left + run.interval_s * 1e-5)
+    assert result.low <= sustained <= result.high
+    assert min(probe.rate for probe in result.probes) > 0.6 * sustained
+
+
 class Young(ColdRun):
     """A run whose state is a fraction of what it will be at each rate, and whose batches will be longer with all."""
 
