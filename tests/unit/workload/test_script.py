@@ -111,12 +111,36 @@ def reaches(batch):
 class Job:
     def keep(self, batch, number):
         self.connection.commit()
+class Settings:
+    def __init__(self, table): self.table = table
+class Own:
+    kind = "delta"
+    def __init__(self, client=None):
+        self._config, self._settings, self._client = {"table": "shops"}, Settings("shops"), client
+    @property
+    def place(self): return self._config["table"] + self._settings.table
+    @staticmethod
+    def count(batch): return batch.count()
+    def keep(self, batch, number):
+        if self.count(batch):
+            self.save(batch.withColumn("number", f.lit(number)))
+    def save(self, batch):
+        batch.write.format(self.kind).save(self.place)
+        again = lambda one: one.write.saveAsTable(self._config["table"])
+        again(batch)
+    def merge(self, batch, number):
+        if batch.sparkSession.catalog.tableExists(self._config["table"]):
+            batch.mergeInto(self.place, f.lit(True)).whenMatched().updateAll().merge()
+    def send(self, batch, number): self._client.send(batch.count())
+    def made(self): return lambda batch, number: self.send(batch, number)
 """
 STAYS = {
     "path": "def keep(b, n): b.write.mode('append').partitionBy('day').parquet(PLACE)",
     "helper": "def keep(b, n):\n  if b.count() > 0:\n    helper(b)\n    log.info('{}'.format(n), json.dumps({}))",
     "partial": "keep = partial(lambda to, b, n: b.write.parquet(to), PLACE)",
     "closure": "def made(to):\n  def keep(b, n): b.distinct().write.saveAsTable(to)\n  return keep\nkeep = made('t')",
+    "method": "keep = Own().keep",
+    "lambda": "own = Own()\ndef made(one): return lambda b, n: one.keep(b, n)\nkeep = made(own)",
     "import": "def keep(b, n):\n  from pyspark.sql.window import Window\n  b.write.json(str(n))",
 }
 GOES = {
@@ -138,6 +162,12 @@ GOES = {
     "jdbc": ("def keep(b, n): b.write.jdbc('u', 't')", "uses jdbc"),
     "format": ("def keep(b, n): b.write.format('mongodb').save()", "writes to mongodb"),
     "method": ("keep = Job().keep", "uses connection"),
+    "merge": ("keep = Own().merge", "merge (line 37) uses mergeInto"),
+    "own": ("keep = Own(producer).send", "send (line 38) uses send"),
+    "library": ("import sqlite3\nkeep = Own(sqlite3.connect(':memory:')).send", "send (line 38) uses send"),
+    "inherited": ("class Mine(client.Sender): ...\nkeep = Mine().save", "calls open"),
+    "whole": ("def made(one): return lambda b, n: one(b, n)\nkeep = made(Own())", "uses Own"),
+    "inside": ("keep = Own(producer).made()", "send (line 38) uses send"),
     "into": ("def keep(b, n): b.write.insertInto('t')", "uses insertInto"),
     "v2": ("keep = partial(lambda b, n: b.writeTo('t').append())", "uses writeTo"),
 }
@@ -145,7 +175,10 @@ GOES = {
 
 @pytest.fixture
 def made(tmp_path, monkeypatch):
-    (tmp_path / "client.py").write_text("class Producer:\n    def flush(self): ...\ndef send(row): open(row)\n")
+    sender = "class Sender:\n    def save(self, batch, number): send(number)\n"
+    (tmp_path / "client.py").write_text(
+        f"class Producer:\n    def flush(self): ...\ndef send(row): open(row)\n{sender}"
+    )
     monkeypatch.syspath_prepend(tmp_path)
 
     def run(text):
