@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.json as pj
 import pyarrow.parquet as pq
 
-from workbench import defaults
+from workbench import bounds, defaults
 from workbench.errors import WorkbenchError
 from workbench.reading import is_there
 from workbench.records import FUNCTION, MODES, NOOP, JobSettings, why_ours
@@ -253,15 +253,16 @@ def _lines_of(source: ScriptSource, sample: str | None) -> Iterator[str]:
 def _lines(query: ScriptQuery, found: Recorded, job: JobSettings, left: Mapping[str, str]) -> Iterator[str]:
     if query.name:
         yield f"query_name: {written(query.name)}"
-    reads = ", ".join(written(one.format) for one in found.sources if one.name in query.sources)
-    yield f"reads: [{reads}]             # by the script: what the plan's command and text are for"
-    if sets := [f"{name}={value}" for name in left if HIDDEN not in (value := found.settings.get(name, HIDDEN))]:
-        yield f"script_sets: [{', '.join(map(written, sets))}]"
+    reads = [one.format for one in found.sources if one.name in query.sources]
+    yield f"reads: {written(reads)}             # by the script: what the plan's command and text are for"
+    sets = (f"{name}={found.settings[name]}" for name in left if name in found.settings)
+    if shown := [one for one in sets if HIDDEN not in one and len(one) <= bounds.TEXT][: bounds.GRID]:
+        yield f"script_sets: {written(shown)}"
     yield f"output_mode: {written(query.output_mode)}"
     yield from _interval(query.trigger)
     for key in _KEYS.values():
         if kept := getattr(job, key):
-            yield f"{key}: [{', '.join(map(written, kept))}]"
+            yield f"{key}: {written(kept)}"
     if job.spark:
         yield "spark:"
         yield from (f"  {name}: {written(value)}" for name, value in job.spark.items())

@@ -71,6 +71,24 @@ def test_a_sample_of_a_topic_becomes_its_records(prints, finds):
     assert "# sink: kafka://HOST:PORT/TOPIC" in text  # its servers are not known
 
 
+def test_settings_and_packages_of_any_text_are_read_back_as_they_are(finds):
+    odd = {"spark.master": "local[3]", "spark.driver.memory": "{1g, 'a': 2}", "spark.eventLog.dir": 'a"\n\x07 # b, c'}
+    brought = {"spark.jars.packages": "a:b:1,c:d:1.0", "spark.sql.extensions": "x, y: [z] # w"}
+    finds([replace(FILES, format="cloud,Files")], replace(QUERY, sources=("clicks",)), settings=odd | brought)
+    assert cli.main(["init", "job.py a' '[b]", "clicks=clicks.parquet"]) == DONE
+    study = read_study("study.yaml")
+    assert study.script_sets == tuple(f"{name}={value}" for name, value in odd.items())
+    assert (study.packages, study.reads) == (("a:b:1", "c:d:1.0"), ("cloud,Files",))
+    assert (study.query, dict(study.spark)) == ("job.py 'a [b]'#1", {"spark.sql.extensions": "x, y: [z] # w"})
+
+
+def test_a_study_that_cannot_be_read_is_not_written(finds, refuses, monkeypatch):
+    finds([FILES], replace(QUERY, sources=("clicks",)))
+    monkeypatch.setattr(drafting, "_interval", lambda _: ["interval_s: [1"])
+    assert "The study of job.py#1 cannot be read as YAML" in refuses("init", "job.py", "clicks=clicks.parquet")
+    assert not Path("study.yaml").exists()
+
+
 @pytest.mark.parametrize(
     ("more", "sink", "says"),
     [
