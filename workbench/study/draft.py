@@ -24,7 +24,7 @@ from workbench.records import NOOP, JobSettings, Sink
 from workbench.study.catalogue import check_sink, find_query, needed_arguments
 from workbench.study.local import slot_cpus, slots_here
 from workbench.study.own import file_of, mistyped_keys, module_of, state_keys, static_tables
-from workbench.study.spec import check_key
+from workbench.study.spec import check_key, study_of
 from workbench.testbed.spark import sink_packages
 from workbench.workload import Dataset, Script, as_spark, first_rows, is_text, plain, rows_per_s
 
@@ -158,8 +158,9 @@ def drafted(
     files = counted or [one.data for one in found]
     keys = [line for one, file in zip(found, files, strict=True) for line in _hot_keys(replace(one, data=file))]
     notes = (sink.warning,) if calls and not sink.place else ()  # it writes into the user's real place
-    lines = [*_lines(name, found, places, notes), *more, *keys]
-    return Draft("\n".join(lines) + "\n", name, tuple(found), tables, notes)
+    text = "\n".join((*_lines(name, found, places, notes), *more, *keys)) + "\n"
+    study_of(text, f"The study of {name}")  # which can be read
+    return Draft(text, name, tuple(found), tables, notes)
 
 
 def with_keys(found: Sequence[Found], samples: Sequence[pa.Table]) -> list[Found]:
@@ -248,16 +249,17 @@ def _fed(one: Found) -> Iterator[str]:
     none = "# event_time: COLUMN               # none was found; a query with a watermark needs it"
     yield none if one.event_time is None else f"event_time: {written(one.event_time)}"
     if one.renew:
-        names, kinds = ", ".join(map(written, one.renew)), dict.fromkeys(one.renewed.values())
+        kinds = dict.fromkeys(one.renewed.values())
         seen = "; ".join("unique keys" if kind == "unique" else kind for kind in kinds)
-        yield f"renew: [{names}]             # {seen}: others in each pass over the data, as new ones are"
+        yield f"renew: {written(one.renew)}             # {seen}: others in each pass over the data, as new ones are"
 
 
 def _lines(name: str, found: Sequence[Found], places: Mapping[str, str], notes: Iterable[str]) -> Iterator[str]:
     scripted = Script.named(name) is not None
     room = max(1, slots_here())
     slots = sorted({1, max(1, room // 2), room})
-    yield f"# What does {name} need? Next: {_NEXT} says what is measured, and how long it takes."
+    shown = name if name.isprintable() else written(name)
+    yield f"# What does {shown} need? Next: {_NEXT} says what is measured, and how long it takes."
     yield f"query: {written(name)}"
     if not found[0].name:
         yield from _fed(found[0])
@@ -265,7 +267,7 @@ def _lines(name: str, found: Sequence[Found], places: Mapping[str, str], notes: 
         feeds = "source that the script's query reads" if scripted else "argument of the function"
         yield f"inputs:                           # one for each {feeds}, in their order"
         for one in found:
-            yield f"  {one.name}:"
+            yield f"  {written(one.name)}:"
             yield from (f"    {line}" for line in _fed(one))
         if len(found) > 1:
             yield "    # share: 0.5                  # of the rate, for each or for none: without, as their rows are"
@@ -310,7 +312,8 @@ def _quoted(text: str) -> str:
     return shlex.quote(text if text.isprintable() else written(text))
 
 
-def written(text: str) -> str:
-    """Write a text as YAML, in one line."""
-    style = None if text.isprintable() else '"'
-    return str(yaml.safe_dump(text, default_style=style, width=math.inf)).removesuffix("...\n").strip()
+def written(value: str | Sequence[str]) -> str:
+    """Write a text, or a list of texts, which are quoted as a list needs it, as YAML in one line."""
+    style = None if "".join(value).isprintable() else '"'
+    text: str = yaml.safe_dump(value, default_style=style, default_flow_style=True, width=math.inf)
+    return text.removesuffix("...\n").strip()

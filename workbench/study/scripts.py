@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pyarrow.json as pj
 import pyarrow.parquet as pq
 
-from workbench import defaults
+from workbench import bounds, defaults
 from workbench.errors import WorkbenchError
 from workbench.reading import is_there
 from workbench.records import FUNCTION, MODES, NOOP, JobSettings, why_ours
@@ -36,6 +37,7 @@ _KEYS = {
     "spark.files": "files",
 }
 _SECONDS = {"millisecond": 1e-3, "second": 1.0, "minute": 60.0, "hour": 3600.0}
+_NO_NAME = re.compile(r"\W|^(?=\d)")  # what inputs are not called
 _PATIENT_S = (0.5, 10.0)  # trigger intervals that are measured unchanged
 
 
@@ -118,8 +120,8 @@ def _drafted(  # noqa: PLR0917 - of a study
             fed.append(one)
             counted.append(file)
             rows.append(decoded)
-            lines += _lines_of(source, sample)
-    topics = {re.sub(r"\W", "_", one.name) for one in found.sources if one.format == _KAFKA}
+            lines += _lines_of(source, sample, one.data)
+    topics = {_NO_NAME.sub("_", one.name) for one in found.sources if one.format == _KAFKA}
     fed = [
         replace(one, renew=tuple(f"value.{name}" for name in one.renew)) if one.name in topics else one
         for one in with_keys(fed, rows)
@@ -128,6 +130,8 @@ def _drafted(  # noqa: PLR0917 - of a study
         fed = [replace(fed[0], name="")]
     job, left = _job(found)
     chosen, notes, hints = _places(script, query, job, places)
+    if query.trigger.startswith(("continuous", "realTime")):
+        notes += (f"The trigger, {query.trigger}, is not measured: batches of {defaults.INTERVAL_S:g} s are.",)
     begins = f"# The query starts in line {query.line} of {query.file or Path(script.file).name}."
     more = [*lines, begins, *(f"# {one}" for one in (*notes, *hints)), *_lines(query, found, job, left)]
     made = drafted(script.name, fed, counted=counted, more=more, places=chosen)
@@ -151,15 +155,20 @@ def _found(
         decoded = first_rows(Dataset.at(sample), LOOKED_AT)
         _check_columns(source, decoded, sample)
         data, time = sample, event_time or _marked(query, decoded) or time_of(decoded)
-    name, by = re.sub(r"\W", "_", source.name), {"join": query.joins, "state": query.keys}
+    name, by = _NO_NAME.sub("_", source.name), {"join": query.joins, "state": query.keys}
     found = found_in(name, data, decoded, time, by)
     return (found if sample else replace(found, pace=None)), sample or data, decoded
 
 
 def _kept(name: str, rows: pa.Table) -> str:
+    """Write rows into a file of this name, or of a longer one if it has others, which a study may read."""
     RECORDS.mkdir(parents=True, exist_ok=True)
-    pq.write_table(rows, RECORDS / f"{name}.parquet")
-    return str(RECORDS / f"{name}.parquet")
+    pq.write_table(rows, file := BytesIO())
+    path = RECORDS / f"{name}.parquet"
+    if path.exists() and path.read_bytes() != file.getvalue():
+        path = path.with_stem(f"{name}-{sha256(file.getvalue()).hexdigest()[:8]}")
+    path.write_bytes(file.getvalue())
+    return str(path)
 
 
 def _check_columns(source: ScriptSource, sample: pa.Table, path: str) -> None:
@@ -185,8 +194,8 @@ def _as_records(
 ) -> tuple[str, str, pa.Table]:
     """Write a sample as records of a topic; return the file, where the event time is, and the decoded columns."""
     own = {new: sample[old] for old, new in kafka.COLUMNS.items() if old in sample.column_names}
-    own |= {new: sample[new] for new in kafka.COLUMNS.values() if new in sample.column_names and _raw(sample)}
     if _raw(sample):
+        own |= {name: sample[name] for name in ("topic", *kafka.COLUMNS.values()) if name in sample.column_names}
         values = sample[kafka.VALUE].cast(pa.binary())
         decoded = pa.table({})
         with suppress(pa.ArrowException):  # not JSON
@@ -195,12 +204,13 @@ def _as_records(
         hidden = {*kafka.COLUMNS, kafka.HEADERS}
         decoded = sample.select([name for name in sample.column_names if name not in hidden])
         values = pa.array([json.dumps(row, default=_plain).encode() for row in decoded.to_pylist()], pa.binary())
+        if "topic" in decoded.column_names and {*_topics(source)}.issuperset(decoded["topic"].unique().to_pylist()):
+            own["topic"] = decoded["topic"]
     rows = sample.num_rows
-    topic = next((value for name, value in source.options.items() if name.lower() == "subscribe"), source.name)
     columns = {
         "key": own.get("key", pa.nulls(rows, pa.binary())),
         "value": values,
-        "topic": pa.array([topic.partition(",")[0]] * rows),
+        "topic": own.get("topic", pa.array([_topics(source)[0]] * rows)).cast(pa.string()),
         "partition": own.get("partition", pa.array([0] * rows)).cast(pa.int32()),
         "offset": own.get("offset", pa.array(range(rows))).cast(pa.int64()),
         "timestamp": own.get("timestamp", pa.array([1000 * row for row in range(rows)], pa.timestamp("us", "UTC"))),
@@ -218,6 +228,12 @@ def _inside(query: ScriptQuery, decoded: pa.Table, event_time: str | None) -> st
     if field is None and watermark != "timestamp":
         field = _nested(decoded.schema, watermark) or time_of(decoded)
     return "timestamp" if field is None else f"value.{field}"
+
+
+def _topics(source: ScriptSource) -> list[str]:
+    """Return the topics that a source names."""
+    subscribed = next((value for name, value in source.options.items() if name.lower() == "subscribe"), source.name)
+    return [one.strip() for one in subscribed.split(",")]
 
 
 def _raw(sample: pa.Table) -> bool:
@@ -241,10 +257,13 @@ def _plain(value: object) -> str:
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
-def _lines_of(source: ScriptSource, sample: str | None) -> Iterator[str]:
+def _lines_of(source: ScriptSource, sample: str | None, data: str) -> Iterator[str]:
     """Yield the lines of a study on how the rows of a source arrive."""
     if source.format == _KAFKA:
         yield f"# Rows of {source.name} come as Kafka gives them, from {written(str(sample))}; your query decodes them."
+        if len(_topics(source)) > 1:
+            there = pq.read_table(data, columns=["topic"])["topic"].unique().drop_null().to_pylist()
+            yield f"# Their topics are {written(there)}: those of the sample's column topic, or else the first."
         yield "# An event time in their values is replaced, as a column is: by the due time and the row's own lateness."
     elif source.format not in _MADE | {"table"}:
         yield f"# Rows of {source.name} come parsed: reading {written(source.format)} is not measured."
@@ -253,15 +272,16 @@ def _lines_of(source: ScriptSource, sample: str | None) -> Iterator[str]:
 def _lines(query: ScriptQuery, found: Recorded, job: JobSettings, left: Mapping[str, str]) -> Iterator[str]:
     if query.name:
         yield f"query_name: {written(query.name)}"
-    reads = ", ".join(written(one.format) for one in found.sources if one.name in query.sources)
-    yield f"reads: [{reads}]             # by the script: what the plan's command and text are for"
-    if sets := [f"{name}={value}" for name in left if HIDDEN not in (value := found.settings.get(name, HIDDEN))]:
-        yield f"script_sets: [{', '.join(map(written, sets))}]"
+    reads = [one.format for one in found.sources if one.name in query.sources]
+    yield f"reads: {written(reads)}             # by the script: what the plan's command and text are for"
+    sets = (f"{name}={found.settings[name]}" for name in left if name in found.settings)
+    if shown := [one for one in sets if HIDDEN not in one and len(one) <= bounds.TEXT][: bounds.GRID]:
+        yield f"script_sets: {written(shown)}"
     yield f"output_mode: {written(query.output_mode)}"
     yield from _interval(query.trigger)
     for key in _KEYS.values():
         if kept := getattr(job, key):
-            yield f"{key}: [{', '.join(map(written, kept))}]"
+            yield f"{key}: {written(kept)}"
     if job.spark:
         yield "spark:"
         yield from (f"  {name}: {written(value)}" for name, value in job.spark.items())
@@ -351,8 +371,9 @@ def _interval(trigger: str) -> Iterator[str]:
     """Yield the line of the trigger interval, if a measurement with it ends in reasonable time."""
     how, _, text = trigger.partition("=")
     seconds = math.nan
-    if found := re.fullmatch(r"(?:interval\s+)?(\d+(?:\.\d+)?)\s*([a-z]+?)s?", text.strip().lower()):
-        seconds = float(found[1]) * _SECONDS.get(found[2], math.nan)
+    every = re.fullmatch(r"(?:interval\s+)?(\d+(?:\.\d+)?)\s*([a-z]+?)s?", text.strip().lower())
+    if every and how == "processingTime":
+        seconds = float(every[1]) * _SECONDS.get(every[2], math.nan)
     if how in {"availableNow", "once"}:
         yield "# The query ends when it has read what is there. To plan for such a run, write this in place of targets:"
         yield "# rows: 10000000"

@@ -409,7 +409,11 @@ def check_key(name: str, value: object) -> Any:  # noqa: ANN401 - what the key h
 def read_study(path: str | Path, changes: Mapping[str, Any] = MappingProxyType({})) -> Study:
     """Read a study file; `changes`, by its keys, replace what it says."""
     what = f"The study {path}"
-    text = read_text(path, what, bounds.YAML_BYTES)
+    return replace(study_of(read_text(path, what, bounds.YAML_BYTES), what, changes), file=str(path))
+
+
+def study_of(text: str, what: str, changes: Mapping[str, Any] = MappingProxyType({})) -> Study:
+    """Build a study from the text of a file; see `read_study`."""
     try:
         data = parse_yaml(text)
     except ValueError as error:
@@ -417,7 +421,7 @@ def read_study(path: str | Path, changes: Mapping[str, Any] = MappingProxyType({
     if not isinstance(data, Mapping):
         found = "empty" if data is None else f"{shown(data)}, not a mapping of keys"
         raise WorkbenchError(f"{what} is {found}; begin with a line such as 'query: nexmark:q5'.")
-    return replace(study_from({**data, **changes}, what), file=str(path))
+    return study_from({**data, **changes}, what)
 
 
 def cluster_given(options: Mapping[str, Any]) -> dict[str, Any]:

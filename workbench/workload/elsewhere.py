@@ -12,11 +12,14 @@ import functools
 import json
 import logging
 import math
+import random
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
+from inspect import getattr_static
 from pathlib import Path
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -36,14 +39,17 @@ from workbench.workload.script import FILES, ScriptBatches
 
 _KINDS = (*FILES, "avro", "delta", "noop")
 _KIND = re.compile(r"[\w.]+")
-_MODULES = (dt, decimal, functools, json, logging, math, re, time, uuid)
-_HARMLESS = {*(one.__name__ for one in _MODULES), "builtins", "collections", "itertools", "pyspark", "typing"}
+_MODULES = (dt, decimal, functools, json, logging, math, random, re, time, uuid)
+_HARMLESS = {
+    *(one.__name__ for one in _MODULES),
+    *("builtins", "collections", "configparser", "itertools", "pyspark", "typing"),
+}
 _REFUSED = {
     *("__import__", "breakpoint", "compile", "eval", "exec", "input", "open"),
     *("delattr", "getattr", "globals", "locals", "setattr", "vars"),  # with which a text hides what it uses
 }
 _OUT_OF_SIGHT = {
-    *("foreach", "foreachPartition", "rdd", "sparkContext", "sql", "catalog", "writeTo", "writeStream", "mergeInto"),
+    *("foreach", "foreachPartition", "rdd", "sparkContext", "sql", "writeTo", "writeStream", "mergeInto"),
     *("jdbc", "insertInto", "FileHandler", "exec", "dump"),
 }
 _SPARKS = (
@@ -99,11 +105,12 @@ def beyond(function: object) -> str:
 
 def _beyond(value: object, by: str, known: set[int]) -> Iterator[str]:
     """Yield what a value that is used `by` a function reaches."""
-    if id(value) in known:
+    own = None
+    if isinstance(value, MethodType) and _is_own(value.__self__):
+        own, value = value.__self__, value.__func__
+    if (key := hash((id(value), id(own)))) in known:
         return
-    known.add(id(value))
-    if isinstance(value, MethodType) and _home(type(value.__self__)) not in _HARMLESS:
-        value = value.__func__
+    known.add(key)
     if isinstance(value, functools.partial):
         for one in (value.func, *value.args, *value.keywords.values()):
             yield from _beyond(one, by, known)
@@ -111,46 +118,77 @@ def _beyond(value: object, by: str, known: set[int]) -> Iterator[str]:
         for one in (*value, *value.values()) if isinstance(value, dict) else value:
             yield from _beyond(one, by, known)
     elif isinstance(value, FunctionType) and _home(value) not in _HARMLESS:
-        yield from _beyond_function(value, by, known)
+        yield from _beyond_function(value, own, by, known)
     elif _home(value) not in _HARMLESS:
         yield f"{by} uses {getattr(value, '__name__', None) or type(value).__name__}"
 
 
-def _beyond_function(function: FunctionType, by: str, known: set[int]) -> Iterator[str]:
+def _beyond_function(function: FunctionType, own: object, by: str, known: set[int]) -> Iterator[str]:
+    """Yield what a function reaches; as a method, of the object that is its `own`."""
     file = Path(function.__code__.co_filename)
     if not file.is_file() or {"site-packages", "dist-packages"} & {*file.parts}:
         yield f"{by} calls {function.__name__} of {_home(function)}"
         return
-    yield from _beyond_code(function.__code__, function.__globals__, known)
-    cells = [cell.cell_contents for cell in function.__closure__ or () if cell != CellType()]
-    for one in (*cells, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+    code = function.__code__
+    cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+    there = [(name, cell.cell_contents) for name, cell in cells if cell != CellType()]
+    held = {name: one for name, one in (*there, *zip(code.co_varnames[:1], [own], strict=False)) if _is_own(one)}
+    yield from _beyond_code(code, function.__globals__, held, known)
+    others = (one for name, one in there if name not in held)
+    for one in (*others, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
         yield from _beyond(one, function.__name__, known)
 
 
-def _beyond_code(code: CodeType, names: dict[str, Any], known: set[int]) -> Iterator[str]:
-    last = ""
+def _beyond_code(code: CodeType, names: dict[str, Any], held: Mapping[str, Any], known: set[int]) -> Iterator[str]:
+    """Yield what a code reaches; the variables that are `held` are objects of the script's own classes."""
+    last, top, closed = "", None, {*code.co_cellvars, *code.co_freevars}
     for one in dis.get_instructions(code):
-        name, by = str(one.argval), f"{code.co_name} (line {one.positions and one.positions.lineno})"
+        two = "_FAST_" in one.opname and isinstance(one.argval, tuple)  # variables in one instruction
+        name = str(one.argval[-1] if two else one.argval)
+        by = f"{code.co_name} (line {one.positions and one.positions.lineno})"
+        attribute = one.opname in {"LOAD_ATTR", "LOAD_METHOD"}
+        reached: list[Any] = [] if top is None else _attribute(top, name) if attribute else [top]
+        top = next((value for value in reached if attribute and _is_own(value)), None)
+        for value in reached if top is None else ():
+            yield from _beyond(value, by, known)
         if one.opname in {"LOAD_GLOBAL", "LOAD_NAME"} and name in _REFUSED:
             yield f"{by} calls {name}"
         elif one.opname in {"LOAD_GLOBAL", "LOAD_NAME"}:
             yield from _beyond(names.get(name, getattr(builtins, name, None)), by, known)
         elif one.opname == "IMPORT_NAME" and name.partition(".")[0] not in _HARMLESS:
             yield f"{by} imports {name}"
-        elif one.opname in {"LOAD_ATTR", "LOAD_METHOD"} and name not in _in_sight():
+        elif attribute and not reached and name not in _in_sight():
             yield f"{by} uses {name}"
         elif one.opname == "LOAD_CONST" and last == "format" and _KIND.fullmatch(name) and name.lower() not in _KINDS:
             yield f"{by} writes to {name}"
         elif isinstance(one.argval, CodeType):
-            yield from _beyond_code(one.argval, names, known)
+            inner = {free: held[free] for free in one.argval.co_freevars if free in held}
+            yield from _beyond_code(one.argval, names, inner, known)
+        elif "LOAD_DEREF" in one.opname or ("LOAD_FAST" in one.opname and name not in closed):
+            top = held.get(name)
         last = name
+
+
+def _is_own(value: object) -> bool:
+    """Report whether a value is an object of the script's classes, or of an unknown library's."""
+    return _home(type(value)) not in _HARMLESS
+
+
+def _attribute(own: object, name: str) -> list[Any]:
+    """Return an attribute, or the method of a property; nothing if there is none."""
+    with suppress(Exception):  # whatever a script's class does
+        found: Any = getattr_static(own, name)
+        is_made = isinstance(found, property | functools.cached_property)
+        return [MethodType(getattr(found, "fget", None) or found.func, own) if is_made else getattr(own, name)]
+    return []
 
 
 @functools.cache
 def _in_sight() -> frozenset[str]:
     """Names that a function may use of its values: all that neither write nor are unknown."""
     names = (name for one in _SEEN for name in dir(one))
-    return frozenset(name for name in names if not name.startswith("_")) - _OUT_OF_SIGHT
+    seen = (name for name in names if not name.startswith("_"))
+    return frozenset({"tableExists", "databaseExists", *seen}) - _OUT_OF_SIGHT
 
 
 def _home(value: object) -> str:
@@ -160,7 +198,7 @@ def _home(value: object) -> str:
     elif isinstance(value, FunctionType):
         module = value.__globals__.get("__name__", "")  # from a wrapper
     elif isinstance(value, BuiltinFunctionType):
-        module = value.__module__ or "builtins"
+        module = value.__module__ or _home(type(value.__self__))
     else:
         module = value.__module__ if isinstance(value, type) else type(value).__module__
     return str(module).partition(".")[0]

@@ -151,6 +151,7 @@ _MORE = {
     ("socket", "includetimestamp"): ", timestamp timestamp",
 }
 _NAMING = ("subscribe", "topic", "subscribepattern", "streamname", "eventhubs.name", "table", "path")
+_TARGETS = ("table", "dbtable", "keyspace", "es.resource", "database", "collection")  # of sinks without a path
 _COMMON = {"csv", "json", "parquet", "orc", "txt", "gz"}
 
 
@@ -203,12 +204,15 @@ class Recorder:
 
     def note(self, text: str) -> None:
         """Note once what is left out."""
-        note = f"{self.place}line {self.line()}: {text}"
+        note = f"{self.place}{f'line {at}: ' if (at := self.line()) else ''}{text}"
         if note not in self.found.notes:
             self.found = replace(self.found, notes=(*self.found.notes, note))
 
     def setting(self, name: str, value: object) -> None:
         """Keep a setting, and analyse the rest with it."""
+        if name == "spark.remote":
+            self.note("Spark Connect is not used: the script runs in a session of this machine")
+            return
         text = shown(name, str(value).lower() if isinstance(value, bool) else value)
         if self.ours.get(name) == text or name == "spark.app.name":
             return
@@ -228,10 +232,7 @@ class Recorder:
     def session(self, builder: Any) -> SparkSession:  # noqa: ANN401 - pyspark's Builder
         """Keep the settings of a session, and return the existing one."""
         for name, value in builder._options.items():  # noqa: SLF001 - its only door
-            if name == "spark.remote":
-                self.note("Spark Connect is not used: the script runs in a session of this machine")
-            else:
-                self.setting(name, value)
+            self.setting(name, value)
         return self.spark
 
     def context(self, *given: object) -> None:
@@ -346,7 +347,10 @@ def _sink(given: Mapping[str, Any], options: Mapping[str, str]) -> str:
     servers, topic = (options.get(name, "") for name in ("kafka.bootstrap.servers", "topic"))
     if given.get("format") == "kafka" and servers and topic:
         return f"kafka://{servers}/{topic}"
-    return f"{given.get('format') or 'parquet'} {options.get('path', topic)}".strip()
+    kind, lower = given.get("format") or "parquet", {name.lower(): value for name, value in options.items()}
+    placed = kind in {*FILES, "delta", "iceberg"}
+    named = ", ".join(f"{name}={lower[name]}" for name in _TARGETS if lower.get(name) and not placed)
+    return f"{kind} {options.get('path') or topic or named}".strip()
 
 
 def _refusal(frame: DataFrame, mode: str, checkpoint: Path) -> str:
@@ -361,7 +365,7 @@ def _refusal(frame: DataFrame, mode: str, checkpoint: Path) -> str:
 
 def first_line(error: BaseException) -> str:
     """Return the first line of an error's message."""
-    return str(error).strip().split("\n", 1)[0].rstrip(".")[:500]
+    return str(error).strip().split("\n", 1)[0].rstrip(".;")[:500]
 
 
 def columns_of(kind: str, options: Mapping[str, str], schema: object) -> StructType | None:
@@ -387,9 +391,10 @@ def as_declared(stream: DataFrame, columns: StructType) -> DataFrame:
 
 
 def name_of_source(kind: str, options: Mapping[str, str], known: Sequence[str]) -> str:
-    """Name a source by its topic, table or path."""
+    """Name a source by its topics, table or path."""
     lower = {key.lower(): value for key, value in options.items()}
     place = next((lower[key] for key in _NAMING if lower.get(key)), kind)
-    parts = [part for part in re.split(r"[/\\.,]", place) if re.search(r"\w", part) and part.lower() not in _COMMON]
-    name = re.sub(r"[^\w-]+", "_", parts[-1] if parts else kind).strip("_") or kind
+    each = (re.findall(r"[^/\\.]*\w[^/\\.]*", one) for one in place.split(","))  # of topics
+    last = [part for parts in each for part in [one.strip() for one in parts if one.lower() not in _COMMON][-1:]]
+    name = re.sub(r"[^\w-]+", "_", "_".join(last))[:100].strip("_") or kind
     return name if name not in known else f"{name}_{len(known) + 1}"

@@ -5,11 +5,14 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from refusals import refusals
 
 from workbench import defaults
+from workbench.reading import parse_yaml
 from workbench.study import draft, read_study
-from workbench.study.draft import LOOKED_AT
+from workbench.study.draft import LOOKED_AT, written
 
 JOBS = "def orders(stream):\n    return stream.transform(print)\n"  # which shows no keys
 ROWS = 400
@@ -130,6 +133,14 @@ def test_a_sink_that_writes_where_it_always_does_is_warned_of(prints, tmp_path):
     assert sink
     assert "for real" not in prints(*call, "jobs.py:write sold", "--output", "placed.yaml")
     assert "for real" not in (tmp_path / "placed.yaml").read_text()
+
+
+@given(st.lists(st.text()))
+@example(["local[3]", "{a}", "b, c", "d: e", "f # g", "-", "", "null", "1", "\x85\n\x07", "'\""])
+def test_texts_and_lists_of_them_are_yaml_of_one_line(texts):
+    text = f"all: {written(texts)}    # comment\nfirst: {written(' '.join(texts))}\n"
+    assert parse_yaml(text) == {"all": texts, "first": " ".join(texts)}
+    assert len(text.splitlines()) == 2
 
 
 test_data_that_cannot_be_read_and_queries_that_are_not_there_are_named = refusals(

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from workbench import cli
+from workbench import cli, defaults
 from workbench.cli.console import BAD_INPUT, DONE
 from workbench.errors import WorkbenchError
 from workbench.measuring.fingerprint import code_of
@@ -69,6 +69,76 @@ def test_a_sample_of_a_topic_becomes_its_records(prints, finds):
     assert "Not taken along: spark.master (the study's key 'master' says where Spark runs)\n" in text
     assert "Not taken along: spark.my.token (it holds a secret)\n" in text
     assert "# sink: kafka://HOST:PORT/TOPIC" in text  # its servers are not known
+
+
+def test_settings_and_packages_of_any_text_are_read_back_as_they_are(finds):
+    odd = {"spark.master": "local[3]", "spark.driver.memory": "{1g, 'a': 2}", "spark.eventLog.dir": 'a"\n\x07 # b, c'}
+    brought = {"spark.jars.packages": "a:b:1,c:d:1.0", "spark.sql.extensions": "x, y: [z] # w"}
+    finds([replace(FILES, format="cloud,Files")], replace(QUERY, sources=("clicks",)), settings=odd | brought)
+    assert cli.main(["init", "job.py a' '[b]", "clicks=clicks.parquet"]) == DONE
+    study = read_study("study.yaml")
+    assert study.script_sets == tuple(f"{name}={value}" for name, value in odd.items())
+    assert (study.packages, study.reads) == (("a:b:1", "c:d:1.0"), ("cloud,Files",))
+    assert (study.query, dict(study.spark)) == ("job.py 'a [b]'#1", {"spark.sql.extensions": "x, y: [z] # w"})
+
+
+def test_a_study_that_cannot_be_read_is_not_written(finds, refuses, monkeypatch):
+    finds([FILES], replace(QUERY, sources=("clicks",)))
+    monkeypatch.setattr(drafting, "_interval", lambda _: ["interval_s: [1"])
+    assert "The study of job.py#1 cannot be read as YAML" in refuses("init", "job.py", "clicks=clicks.parquet")
+    assert not Path("study.yaml").exists()
+
+
+def test_a_source_whose_name_begins_with_a_digit_or_is_a_word_of_yaml_is_an_input(finds):
+    finds(
+        [replace(TOPIC, name="2026-orders"), replace(FILES, name="true")],
+        replace(QUERY, sources=("2026-orders", "true")),
+    )
+    assert cli.main(["init", "job.py", "2026-orders=orders.parquet", "true=clicks.parquet"]) == DONE
+    assert list(read_study("study.yaml").inputs) == ["_2026_orders", "true"]
+
+
+THREE = ScriptSource("a_b_c", "kafka", {"subscribe": "a, b,c"}, None, 3)
+
+
+@pytest.mark.parametrize(
+    ("sample", "found"),
+    [
+        ({"value": [b"{}"] * 3, "topic": ["c", "a", "other"], "offset": [7, 8, 9]}, ["c", "a", "other"]),
+        ({"shop": [1, 2, 3], "topic": ["c", "b", "b"]}, ["c", "b", "b"]),
+        ({"shop": [1, 2, 3], "topic": ["of", "the", "values"]}, ["a", "a", "a"]),
+        ({"shop": [1, 2, 3]}, ["a", "a", "a"]),
+    ],
+)
+def test_records_keep_the_topic_of_their_sample(finds, sample, found):
+    pq.write_table(pa.table(sample), "sample.parquet")
+    finds([THREE], replace(QUERY, sources=("a_b_c",), watermarks=()))
+    made = drafting.draft_script(Script("job.py"), ["a_b_c=sample.parquet"]).studies[1]
+    records = pq.read_table(made.found[0].data)
+    assert records["topic"].to_pylist() == found
+    assert records["offset"].to_pylist() == sample.get("offset", [0, 1, 2])
+    assert records.schema.field("topic").type == pa.string()
+    assert f"# Their topics are [{', '.join(dict.fromkeys(found))}]: those of" in made.text
+
+
+def test_the_records_of_another_study_are_not_overwritten(finds):
+    finds([TOPIC], QUERY)
+    data = ["orders.parquet"] * 2
+    before = first_rows(drafting.Dataset.at("orders.parquet"), ROWS)
+    pq.write_table(before.slice(0, 5), "few.parquet")
+    made = [drafting.draft_script(Script("job.py"), [one]).studies[1].found[0].data for one in (*data, "few.parquet")]
+    assert made[0] == made[1] == str(drafting.RECORDS / "orders.parquet")
+    assert [pq.read_table(one).num_rows for one in made] == [ROWS, ROWS, 5]
+
+
+@pytest.mark.parametrize("trigger", ["continuous=1 second", "realTime=5 minutes"])
+def test_a_trigger_without_micro_batches_is_named_and_sets_no_interval(prints, finds, trigger):
+    finds([FILES], replace(QUERY, sources=("clicks",), trigger=trigger))
+    said = prints("init", "job.py", "clicks=clicks.parquet")
+    assert f"The trigger, {trigger}, is not measured: batches of 2 s are." in said
+    assert f"# The trigger, {trigger}, is not measured" in Path("study.yaml").read_text()
+    assert read_study("study.yaml").interval_s == defaults.INTERVAL_S
+    assert "interval_s" not in Path("study.yaml").read_text()
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Specifications of pipelines, what plans show of state and joins, and functions of ``foreachBatch``."""
 
 import runpy
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,6 +10,7 @@ from workbench.measuring.fingerprint import code_of
 from workbench.study import find_query
 from workbench.workload import Script
 from workbench.workload.elsewhere import beyond, name_of
+from workbench.workload.recorder import Recorder, _sink, first_line, name_of_source
 from workbench.workload.script import Project, grouped_by, joined_by, watermarks_of
 
 SPEC = """
@@ -111,12 +113,36 @@ def reaches(batch):
 class Job:
     def keep(self, batch, number):
         self.connection.commit()
+class Settings:
+    def __init__(self, table): self.table = table
+class Own:
+    kind = "delta"
+    def __init__(self, client=None):
+        self._config, self._settings, self._client = {"table": "shops"}, Settings("shops"), client
+    @property
+    def place(self): return self._config["table"] + self._settings.table
+    @staticmethod
+    def count(batch): return batch.count()
+    def keep(self, batch, number):
+        if self.count(batch):
+            self.save(batch.withColumn("number", f.lit(number)))
+    def save(self, batch):
+        batch.write.format(self.kind).save(self.place)
+        again = lambda one: one.write.saveAsTable(self._config["table"])
+        again(batch)
+    def merge(self, batch, number):
+        if batch.sparkSession.catalog.tableExists(self._config["table"]):
+            batch.mergeInto(self.place, f.lit(True)).whenMatched().updateAll().merge()
+    def send(self, batch, number): self._client.send(batch.count())
+    def made(self): return lambda batch, number: self.send(batch, number)
 """
 STAYS = {
     "path": "def keep(b, n): b.write.mode('append').partitionBy('day').parquet(PLACE)",
     "helper": "def keep(b, n):\n  if b.count() > 0:\n    helper(b)\n    log.info('{}'.format(n), json.dumps({}))",
     "partial": "keep = partial(lambda to, b, n: b.write.parquet(to), PLACE)",
     "closure": "def made(to):\n  def keep(b, n): b.distinct().write.saveAsTable(to)\n  return keep\nkeep = made('t')",
+    "method": "keep = Own().keep",
+    "lambda": "own = Own()\ndef made(one): return lambda b, n: one.keep(b, n)\nkeep = made(own)",
     "import": "def keep(b, n):\n  from pyspark.sql.window import Window\n  b.write.json(str(n))",
 }
 GOES = {
@@ -138,6 +164,12 @@ GOES = {
     "jdbc": ("def keep(b, n): b.write.jdbc('u', 't')", "uses jdbc"),
     "format": ("def keep(b, n): b.write.format('mongodb').save()", "writes to mongodb"),
     "method": ("keep = Job().keep", "uses connection"),
+    "merge": ("keep = Own().merge", "merge (line 37) uses mergeInto"),
+    "own": ("keep = Own(producer).send", "send (line 38) uses send"),
+    "library": ("import sqlite3\nkeep = Own(sqlite3.connect(':memory:')).send", "send (line 38) uses send"),
+    "inherited": ("class Mine(client.Sender): ...\nkeep = Mine().save", "calls open"),
+    "whole": ("def made(one): return lambda b, n: one(b, n)\nkeep = made(Own())", "uses Own"),
+    "inside": ("keep = Own(producer).made()", "send (line 38) uses send"),
     "into": ("def keep(b, n): b.write.insertInto('t')", "uses insertInto"),
     "v2": ("keep = partial(lambda b, n: b.writeTo('t').append())", "uses writeTo"),
 }
@@ -145,7 +177,10 @@ GOES = {
 
 @pytest.fixture
 def made(tmp_path, monkeypatch):
-    (tmp_path / "client.py").write_text("class Producer:\n    def flush(self): ...\ndef send(row): open(row)\n")
+    sender = "class Sender:\n    def save(self, batch, number): send(number)\n"
+    (tmp_path / "client.py").write_text(
+        f"class Producer:\n    def flush(self): ...\ndef send(row): open(row)\n{sender}"
+    )
     monkeypatch.syspath_prepend(tmp_path)
 
     def run(text):
@@ -164,6 +199,53 @@ def test_what_only_its_batches_write_can_be_put_elsewhere(made, text):
 @pytest.mark.parametrize(("text", "says"), GOES.values(), ids=GOES)
 def test_what_reaches_another_system_is_named_with_its_line(made, text, says):
     assert says in beyond(made(text))
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"subscribe": "ad_events,shop.clicks, sales"}, "ad_events_clicks_sales"),
+        ({"subscribe": "shop.orders"}, "orders"),
+        ({"subscribePattern": "shop.orders.*"}, "orders"),
+        ({"path": "s3://lake/clicks/*.csv"}, "clicks"),
+        ({"subscribe": ",".join(f"topic{n}" for n in range(99))}, "_".join(f"topic{n}" for n in range(99))[:100]),
+        ({}, "kafka"),
+    ],
+)
+def test_a_source_is_named_by_all_its_topics(options, name):
+    assert name_of_source("kafka", options, []) == name
+    assert name_of_source("kafka", options, [name]) == f"{name}_2"
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "sink"),
+    [
+        ("bigquery", {"table": "shop.sales", "password": "***"}, "bigquery table=shop.sales"),
+        ("jdbc", {"url": "jdbc:x", "user": "me", "dbTable": "sales"}, "jdbc dbtable=sales"),
+        ("org.apache.spark.sql.cassandra", {"table": "t", "keyspace": "k"}, "table=t, keyspace=k"),
+        ("org.elasticsearch.spark.sql", {"es.resource": "sales"}, "org.elasticsearch.spark.sql es.resource=sales"),
+        ("iceberg", {"table": "not_a_place"}, "iceberg"),
+        ("parquet", {"path": "out", "table": "other"}, "parquet out"),
+        ("console", {"truncate": "false"}, "console"),
+    ],
+)
+def test_a_sink_without_a_path_is_named_by_its_table(given, options, sink):
+    said = _sink({"format": given}, options)
+    assert said == (sink if sink.startswith(given) else f"{given} {sink}")
+
+
+def test_spark_connect_is_noted_wherever_it_is_set(tmp_path):
+    (tmp_path / "job.py").touch()
+    made = [Recorder(None, Script("job.py"), tmp_path, (), ours={}) for _ in range(2)]
+    made[0].session(SimpleNamespace(_options={"spark.remote": "sc://here"}))
+    made[1].setting("spark.remote", "sc://here")
+    assert made[0].found == made[1].found
+    assert not made[0].found.settings
+    assert made[0].found.notes == ("Spark Connect is not used: the script runs in a session of this machine",)
+
+
+def test_what_spark_says_is_a_sentence_without_its_end():
+    assert first_line(ValueError("Use append instead.;\nJoin")) == "Use append instead"
 
 
 def test_a_function_without_a_name_is_called_as_what_calls_it():
