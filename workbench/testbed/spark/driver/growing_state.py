@@ -137,7 +137,7 @@ def _stays(queries: "Queries", live: LiveQuery) -> dict[int, float]:
 
 def _as_many_leave(done: Sequence[CompletedBatch]) -> bool:
     """Return whether about as many rows leave each join and deduplication as enter it, in the last of `done`."""
-    states = zip(*map(_states, done[-_EVEN:]), strict=True)
+    states = zip(*map(_states, done[-_EVEN:]), strict=False)
     sums = ([sum(one.get(key) or 0 for one in each) for key in _CHANGES] for each in states if _adds(each[-1]))
     return all(left >= _FULL * entered for entered, left in sums)
 
@@ -154,8 +154,8 @@ def mean_stays(done: Sequence[CompletedBatch]) -> dict[int, float]:
     for place, last in enumerate(_states(done[-1])):
         held = [_states(one)[place] for one in done[1:]][-_EVEN if _adds(last) else 0 :]
         entered, left = (sum(state.get(key) or 0 for state in held) for key in _CHANGES)
-        if left:
-            passed = entered if _adds(last) else left
+        passed = entered if _adds(last) else left
+        if left and passed:
             seen_s = late_s * sum(state["numRowsTotal"] for state in held) / passed
             found[place] = max(0.0, seen_s - late_s)
     return found

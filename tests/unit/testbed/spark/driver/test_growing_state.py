@@ -109,6 +109,14 @@ def test_rows_of_before_do_not_hide_that_a_side_is_still_filling(seen):
     assert stay_s == pytest.approx(0.55 * 132 + 0.45 * 12, rel=0.08)
 
 
+def test_a_join_that_takes_no_rows_any_more_says_nothing():
+    query = Query((60.0,))
+    for number in range(growing_state._PARTS):
+        query.batch(0.0 if number > 4 else 1_000.0, 20.0)
+    query.done[-1].progress["stateOperators"][0]["numRowsRemoved"] = 1
+    assert growing_state.mean_stays(query.done) == {}
+
+
 def test_rows_that_never_leave_an_operator_and_batches_that_take_too_long_say_nothing(seen):
     assert seen(Query((60.0, 1e12))) == {}
     slow = Query()
