@@ -60,8 +60,8 @@ def cards(measurement: Measurement) -> list[Card]:
 def run_cards(planned: Planned) -> list[Card]:
     """Make the cards of the fitted run nearest to the plan for the highest rate, or of the largest without a plan."""
     found = planned.exploration
-    fitted = found.fitted_runs[::-1]  # the latest of several on one budget first
-    largest = max(fitted, key=lambda one: one.budget.slots)
+    fitted = found.fitted_runs
+    largest = max(reversed(fitted), key=lambda one: one.budget.slots)
     plan = max(planned.plans, key=lambda one: one.rate, default=None)
     run = nearest_run(fitted, largest.budget if plan is None else plan.budget) or largest
     row = next(row for row in found.fitted if found.runs[row] is run)
@@ -237,7 +237,7 @@ def _written(measurement: Measurement) -> list[Card]:
         "The sink adds to the driver, per batch": _erring(seen.batch_s, seen.batch_error_s),
         "The sink adds to a task, whatever its rows": _erring(seen.task_s, seen.task_error_s),
         "The sink adds to a task, per record read": _erring(seen.record_s, seen.record_error_s),
-        "The sink's own jobs, all tasks together, per batch": _erring(seen.jobs_s or None, seen.jobs_error_s),
+        "The sink's own jobs, slots' time per batch": _erring(seen.jobs_s or None, seen.jobs_error_s),
         "Rows written per record read": seen.written,
         "Driver, of a batch, without any task": units.seconds(seen.outside_s),
         "Driver, offsets and commits to the checkpoint": units.seconds(seen.log_s),

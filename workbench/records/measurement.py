@@ -347,9 +347,13 @@ def measurement_from_document(document: object, what: str) -> Measurement:
 
 
 def nearest_run(runs: Iterable[Measurement], budget: Budget) -> Measurement | None:
-    """Return the run nearest to `budget`, by memory first, then by slots, among those with observed operators."""
+    """Return the run nearest to `budget`, by memory first, then by slots, among those with observed operators.
+
+    It is the latest of several on one budget, since a run is repeated when the one before is doubtful.
+    """
+    latest_first = reversed(tuple(runs))
     return min(
-        (run for run in runs if run.estimate.observation is not None and run.estimate.observation.operators),
+        (run for run in latest_first if run.estimate.observation is not None and run.estimate.observation.operators),
         key=lambda run: (
             abs(run.budget.profile.memory_mb - budget.profile.memory_mb),
             abs(run.budget.slots - budget.slots),

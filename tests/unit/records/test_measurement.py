@@ -22,6 +22,7 @@ from workbench.records import (
     Measurement,
     PlannedStudy,
     Probe,
+    nearest_run,
     structure,
     unstructure,
     write_whole,
@@ -288,3 +289,13 @@ def test_documents_of_another_version_say_plan_again(version, tmp_path):
     plan = document("plan-fluid.json")["plans"][0] | {"version": version}
     with pytest.raises(WorkbenchError, match=rf"has version {version}; .* Plan again with workbench plan"):
         plan_from_dict(plan)
+
+
+def test_the_nearest_run_is_the_latest_of_several_on_one_budget():
+    first = example_measurement()
+    again, other = replace(first, testbed="again"), replace(first, budget=replace(first.budget, slots=9))
+    assert nearest_run((first, again, other), first.budget) is again
+    assert nearest_run((first, again, other), replace(first.budget, slots=8)) is other
+    unseen = replace(first, estimate=replace(first.estimate, observation=None, probes=()))
+    assert nearest_run((first, unseen), first.budget) is first
+    assert nearest_run((unseen,), first.budget) is None
