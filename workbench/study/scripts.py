@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from workbench import bounds, defaults
 from workbench.errors import WorkbenchError
+from workbench.files import write_whole
 from workbench.reading import is_there
 from workbench.records import FUNCTION, MODES, NOOP, JobSettings, why_ours
 from workbench.redaction import HIDDEN
@@ -162,12 +163,11 @@ def _found(
 
 def _kept(name: str, rows: pa.Table) -> str:
     """Write rows into a file of this name, or of a longer one if it has others, which a study may read."""
-    RECORDS.mkdir(parents=True, exist_ok=True)
     pq.write_table(rows, file := BytesIO())
     path = RECORDS / f"{name}.parquet"
     if path.exists() and path.read_bytes() != file.getvalue():
         path = path.with_stem(f"{name}-{sha256(file.getvalue()).hexdigest()[:8]}")
-    path.write_bytes(file.getvalue())
+    write_whole(path, file.getvalue())
     return str(path)
 
 
