@@ -169,11 +169,12 @@ class WriteCost:
     written: float | None = None  # rows written for each of these records; None where Spark does not count them
     growth_s: float = 0.0  # by which a batch outlasts the one before with as many rows; 0 if within the error
     batches: int = 0  # batches behind `growth_s`, from an empty sink on
-    jobs_s: float | None = None  # of all tasks, in a batch's jobs of the sink itself, as when Delta reads its log
+    jobs_s: float | None = None  # slots' seconds of a batch's jobs of the sink itself, as when Delta reads its log
     batch_error_s: float | None = None
     task_error_s: float | None = None
     record_error_s: float | None = None
     jobs_error_s: float | None = None
+    jobs_at_once: float = 1.0  # tasks of these jobs that run at once, where there are slots for them
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ _PARTS = {
     "driver, per task": "the driver's work for each task",
     "tasks, fixed": "what every task costs before its first row",
     "rows": "the rows themselves",
+    "sink": "the sink's own jobs",
     "state": "going through the state",
 }
 _OF_FILES = ("FileStreamSource", "DeltaSource", "CloudFilesSource")

@@ -109,7 +109,7 @@ class _Problem:
         """Find the layout and its rows: from few rows on, each step goes to where the tangent fills the interval."""
         rows = 1.0
         tables = [self.costs(choice, rows) for choice in self.choices]
-        least = self.batch.driver_s + sum(seconds.min() for seconds, _ in tables)
+        least = self.batch.unsplit_s(self.slots) + sum(seconds.min() for seconds, _ in tables)
         if least >= self.interval_s:
             return _fewest(self, tables), 0.0
         for _ in range(_STEPS):
@@ -127,7 +127,7 @@ _Step = Callable[[_Problem, _Tables, float], float]
 def _each(problem: _Problem, tables: _Tables, rows: float) -> float:
     """Take the best candidate of each choice at `rows`, and follow their tangents until the interval is full."""
     best = [(seconds.min(), slopes[seconds.argmin()]) for seconds, slopes in tables]
-    spent = problem.batch.driver_s + sum(second for second, _ in best)
+    spent = problem.batch.unsplit_s(problem.slots) + sum(second for second, _ in best)
     slope = sum(slope for _, slope in best)
     further = (problem.interval_s - spent) / slope if slope > 0 else rows
     return float(rows + max(0.0, min(further, 1e9 * rows)))
@@ -150,7 +150,7 @@ def _milp(problem: _Problem, tables: _Tables, rows: float) -> float:
         for y, n, (fixed, slope, _) in zip(taken, own, lines, strict=True):
             model += n <= most * y
             spent += [fixed * y, slope * n]
-    model += pulp.lpSum(spent) <= 1 - problem.batch.driver_s / problem.interval_s
+    model += pulp.lpSum(spent) <= 1 - problem.batch.unsplit_s(problem.slots) / problem.interval_s
     model.setObjective(total)
     solve_by_cbc(model)
     return max(rows, float(total.value()) * reach)
@@ -204,7 +204,7 @@ def at_rate(layout: BatchLayout, batch: MicroBatch, slots: int, rate: float, slo
 def _layout(problem: _Problem, partitions: Mapping[str, int], rows: float) -> BatchLayout:
     """Return the layout as a record: each stage as a line at its rows."""
     batch = problem.batch
-    stages, took = [], {"the driver": batch.driver_s + batch.driver_task_s * sum(partitions.values())}
+    stages, took = [], {"the driver": batch.unsplit_s(problem.slots) + batch.driver_task_s * sum(partitions.values())}
     for line in batch.stages:
         count = partitions[line.name]
         ratio = line.scale * (max(rows, 1.0) / count) ** (line.power - 1)

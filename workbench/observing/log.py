@@ -320,7 +320,7 @@ class _Reading:
         )
         is_early = seen.since_start <= LEFT_OUT
         (seen.early if is_early else seen.batches).append(made)
-        for stage in () if committed is None else committed[1].stages:
+        for stage in () if committed is None else committed[1].all_stages:
             seen.ran_s += sum(task.run_s for task in stage.tasks)
             seen.cpu_s += sum(task.cpu_s for task in stage.tasks)
         if committed is not None and not is_early:

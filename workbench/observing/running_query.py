@@ -19,7 +19,15 @@ from numpy.typing import NDArray
 from workbench.arrays import Floats
 from workbench.metrics import Batch, Observation, OperatorMetrics
 from workbench.observing.state import StateSeen
-from workbench.testbed.spark import BatchLog, SourceCost, executor_paces, is_topic, operator_edges, operator_metrics
+from workbench.testbed.spark import (
+    BatchLog,
+    SourceCost,
+    alike,
+    executor_paces,
+    is_topic,
+    operator_edges,
+    operator_metrics,
+)
 
 _WAITED = 0.05  # share of the triggers that waited; up to it, none waits for a clock
 _PAUSE_S, _PAUSED = 30.0, 0.05  # between two runs: a restart takes less, or little of the time
@@ -81,24 +89,21 @@ def block_of(logs: Sequence[BatchLog], slots: int) -> Block:
     batches = [
         Batch(log.start_s, log.duration_s, log.records, float(until), 0.0) for log, until in zip(logs, due, strict=True)
     ]
-    # a sink that merges or compacts now and then adds stages
-    counts = Counter(len(log.stages) for log in whole)
-    most = max(counts, key=lambda stages: (counts[stages], -stages))
-    alike = [log for log in whole if len(log.stages) == most]
-    operators, samples = operator_metrics(alike, len(alike) / len(whole) * elapsed_s, 1.0, SourceCost())
+    common = alike(whole)
+    operators, samples = operator_metrics(common, len(common) / len(whole) * elapsed_s, 1.0, SourceCost())
     operators = tuple(operator for operator in operators if not operator.is_source)
     kept = [one.tasks for one in operators if one.keeps_state]
     shuffled = [one.tasks for one in operators if not one.scans]
     partitions = max(kept or shuffled or [one.tasks for one in operators])
     reading = _reading(operators)
-    of_topic = any(is_topic(source.get("description")) for source in alike[-1].progress["sources"])
+    of_topic = any(is_topic(source.get("description")) for source in common[-1].progress["sources"])
     seen = Observation(
         elapsed_s=elapsed_s,
         commanded_rate=due[-1] / elapsed_s,
         batches=tuple(batches),
         operators=operators,
         samples=samples,
-        edges=operator_edges(alike, [operator.operator for operator in operators]),
+        edges=operator_edges(common, [operator.operator for operator in operators]),
         executors=executor_paces(whole),
         source_partitions=reading if reading and (reading != partitions or of_topic) else None,
     )

@@ -39,6 +39,7 @@ _LIMITS = {
     "driver, per task": "what tasks cost the driver: fewer partitions would help",
     "tasks, fixed": "what each task costs whatever its rows: fewer partitions or a longer trigger interval would help",
     "rows": "work on the rows, which more slots share",
+    "sink": "the sink's own jobs, such as reading a table's log: a longer trigger interval would help",
     "state": "going through the state, which more slots share: a longer trigger interval would help, or rows that stay "
     "for less time",
 }
@@ -47,6 +48,7 @@ _SPENT = {
     "driver, per task": "for the driver's work per task",
     "tasks, fixed": "of fixed work in tasks",
     "rows": "for the rows",
+    "sink": "for the sink's own jobs",
     "state": "to go through the state",
 }
 
@@ -112,7 +114,7 @@ def written(measurement: Measurement) -> str:
         ("to the driver's part of a batch", seen.batch_s, seen.batch_error_s),
         ("to each task", seen.task_s, seen.task_error_s),
         ("to each record", seen.record_s, seen.record_error_s),
-        ("of tasks in jobs of its own to each batch", seen.jobs_s, seen.jobs_error_s),
+        ("of slot time in jobs of its own to each batch", seen.jobs_s, seen.jobs_error_s),
     )
     known = [(what, took, _SURE * (error or 0.0)) for what, took, error in adds if took is not None]
     clear = [f"{units.seconds(took)} {what}" for what, took, most in known if took > most]

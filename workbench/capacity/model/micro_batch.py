@@ -2,9 +2,11 @@
 
 A batch holds the driver (planning, offsets, commits, scheduling each task) and then, one after the other, its stages:
 
-    seconds = d + e tasks + sum over stages of waves x (a + b x rows of a task + c x rows in its state)
+    seconds = d + e tasks + j / slots + sum over stages of waves x (a + b x rows of a task + c x rows in its state)
 
 - ``d``, ``e``: the driver's, fixed and for each task: what is left of a batch beyond its slots' own seconds.
+- ``j``: of the sink's own jobs, as when Delta reads its log: their slot seconds, the same in each batch. They get no
+  shorter than their tasks allow that run at once.
 - ``a``, ``b``: of one task of a stage, fixed (its start, opening and committing its state) and for each row.
 - ``c``: for each row in the state of a join or a deduplication, which goes through it at every batch. It is fitted
   where rows stay far longer than a batch takes, and where readings distinguish it from ``a`` and ``b``. By Little's law
@@ -80,6 +82,13 @@ class MicroBatch:
     readings: int  # how many batches were seen
     # how much faster a task runs while other slots idle, where slots are shares of one quota
     speedup: float = 1.0
+    jobs_s: float = 0.0  # slot seconds of the sink's own jobs
+    jobs_at_once: float = 1.0  # tasks of theirs that run at once, where there are slots for them
+
+    def unsplit_s(self, slots: _Counts) -> _Counts:
+        """Seconds on `slots` that no layout of partitions changes: the driver's fixed ones, and the sink's own jobs."""
+        share: _Counts = np.maximum(1 / slots, 1 / (self.jobs_at_once * self.speedup))
+        return self.driver_s + self.jobs_s * share
 
     @property
     def explains(self) -> bool:
@@ -92,7 +101,8 @@ class MicroBatch:
             replace(one, fixed_s=one.fixed_s / times, per_row_s=one.per_row_s / times, held_s=one.held_s / times)
             for one in self.stages
         )
-        return replace(self, driver_s=self.driver_s / times, driver_task_s=self.driver_task_s / times, stages=stages)
+        own = {name: getattr(self, name) / times for name in ("driver_s", "driver_task_s", "jobs_s")}
+        return replace(self, **own, stages=stages)
 
     def parts_s(
         self,
@@ -117,6 +127,8 @@ class MicroBatch:
                 for stage, count in tasks
             ),
         }
+        if self.jobs_s:
+            spent["sink"] = self.unsplit_s(slots) - self.driver_s
         if any(stage.held_s for stage in self.stages):
             spent["state"] = sum(
                 float(turns(count, slots, self.speedup)) * stage.state_s(rate / count) for stage, count in tasks
@@ -152,7 +164,7 @@ class MicroBatch:
     ) -> Floats:
         """Share of `interval_s` that is spent whatever the number of rows."""
         tasks = self._tasks(partitions, source_partitions)
-        driver_s = self.driver_s + self.driver_task_s * sum(count for _, count in tasks)
+        driver_s = self.unsplit_s(slots) + self.driver_task_s * sum(count for _, count in tasks)
         tasks_s = sum(turns(count, slots, self.speedup) * stage.fixed_s for stage, count in tasks)
         return np.asarray((driver_s + tasks_s) / interval_s)
 
@@ -186,6 +198,7 @@ class Reading:
     stateful: tuple[bool, ...]
     scans: tuple[bool, ...]
     held: tuple[tuple[float, float], ...] = ()  # rows in each stage's state, and how long a source row stays there
+    jobs: tuple[float, float] = (0.0, 1.0)  # slot seconds of the sink's own jobs, and how many tasks run at once
 
     def tasks(self, place: int) -> int:
         """Return the number of tasks of a stage."""
@@ -210,7 +223,12 @@ def readings_of(runs: Iterable[Measurement]) -> tuple[tuple[str, ...], list[Read
     whole = [one for one in found if len(one[0]) == len(names)]  # others lack a node without rows
     slower = slowness([cores for _, _, cores in whole])
     return names, [
-        replace(one, batch_s=one.batch_s / factor, stage_s=tuple(each / factor for each in one.stage_s))
+        replace(
+            one,
+            batch_s=one.batch_s / factor,
+            stage_s=tuple(each / factor for each in one.stage_s),
+            jobs=(one.jobs[0] / factor, one.jobs[1]),
+        )
         for (_, one, _), factor in zip(whole, slower, strict=True)
     ]
 
@@ -240,6 +258,7 @@ def _reading(slots: int, probe: Probe) -> list[tuple[tuple[str, ...], Reading]]:
         tuple(operator.keeps_state for operator in stages),
         tuple(operator.scans for operator in stages),
         tuple(_held_by(operator.operator, seen.held) for operator in stages) if seen.held else (),
+        (0.0, 1.0) if seen.writes is None else (seen.writes.jobs_s or 0.0, seen.writes.jobs_at_once),
     )
     return [(tuple(operator.operator for operator in stages), reading)]
 
@@ -268,12 +287,14 @@ def fit_micro_batch(runs: Iterable[Measurement]) -> MicroBatch | None:
         return None
     stages = tuple(_stage(name, place, readings, one_size=one_size) for place, name in enumerate(names))
     tasks = np.array([sum(map(one.tasks, range(len(names)))) for one in readings], dtype=float)
-    left = np.array([one.driver_s for one in readings])
+    jobs_s, at_once = np.median([one.jobs for one in readings], axis=0).tolist()
+    speedup = max(1.0, 1 / measured[0].budget.profile.cpus)
+    model = MicroBatch(0.0, 0.0, stages, 0.0, len(readings), speedup, jobs_s, at_once)
+    left = np.array([one.driver_s - replace(model, jobs_s=one.jobs[0]).unsplit_s(one.slots) for one in readings])
     counted = np.zeros_like(tasks) if one_size else tasks
     ones, weight = np.ones_like(counted), 1 / np.array([one.batch_s for one in readings])
     driver_s, driver_task_s = contributions((ones, counted), left, weight)[0].tolist()
-    speedup = max(1.0, 1 / measured[0].budget.profile.cpus)
-    model = MicroBatch(driver_s, driver_task_s, stages, 0.0, len(readings), speedup)
+    model = replace(model, driver_s=driver_s, driver_task_s=driver_task_s)
     missed = [math.log(_batch_s(model, one) / one.batch_s) for one in readings]
     fitted = _FITTED + any(stage.held_s for stage in stages)
     return replace(model, error=math.sqrt(sum(one**2 for one in missed) / (len(missed) - fitted)))

@@ -15,7 +15,7 @@ from workbench.capacity.model.micro_batch import EXPLAINED
 from workbench.capacity.model.scaling_law import PartsLaw, ScalingLaw
 from workbench.capacity.planning.judged import on_cores
 from workbench.errors import WorkbenchError
-from workbench.metrics import HeldRows
+from workbench.metrics import HeldRows, WriteCost
 from workbench.records import SIMULATED, CountedCores, Machine
 from workbench.speed import REFERENCE
 
@@ -67,6 +67,43 @@ def test_the_rate_is_where_a_batch_takes_the_interval(exact, slots, partitions, 
 def test_fixed_parts_that_fill_the_interval_leave_no_rate(exact):
     assert exact.rate(1, 16, 2.0) == 0.0
     assert (exact.rates(np.array([1.0, 4.0]), np.array([16.0, 16.0]), 2.0) > 0).tolist() == [False, True]
+
+
+def with_jobs(run, seconds, at_once):
+    """Let a sink run jobs of its own in each batch: these slot seconds, with `at_once` tasks at a time."""
+
+    def longer(probe):
+        seen = probe.observation
+        more_s = seconds * max(1 / run.budget.slots, run.budget.profile.cpus / at_once)
+        batches = tuple(replace(one, duration_s=one.duration_s + more_s) for one in seen.batches)
+        writes = WriteCost(0.0, 0.0, jobs_s=seconds, jobs_at_once=at_once)
+        return replace(probe, observation=replace(seen, batches=batches, writes=writes))
+
+    probes = tuple(map(longer, run.estimate.probes))
+    estimate = replace(run.estimate, probes=probes, observation=probes[-1].observation)
+    loads, divided = (tuple(map(longer, probes)) for probes in (run.load_curve, run.divided))
+    return replace(run, estimate=estimate, load_curve=loads, divided=divided)
+
+
+@pytest.mark.parametrize("at_once", [0.5, 4.0])
+def test_a_sinks_own_jobs_take_less_of_a_batch_on_more_slots_and_none_of_its_rows(at_once):
+    engine, jobs_s = Engine(), 1.2
+    runs = [with_jobs(engine.run(n, 5.0, divided=(4 * n,), loads=(0.2, 0.5)), jobs_s, at_once) for n in (1, 2)]
+    parts = fit_micro_batch(runs)
+    assert parts.error < 0.01
+    assert parts.driver_s == pytest.approx(0.15, rel=0.05)
+    for slots in (1, 4, 16):
+        took_s = jobs_s * max(1 / slots, 0.2 / at_once)
+        rate = filling(lambda rows, n=slots, more_s=took_s: engine.batch_s(rows, n, n) + more_s, 5.0)
+        assert parts.rate(slots, slots, 5.0) == pytest.approx(rate, rel=0.02)
+        spent = parts.parts_s(rate * 5.0, slots, slots)
+        assert spent["sink"] == pytest.approx(took_s, rel=0.02)
+        assert sum(spent.values()) == pytest.approx(5.0, rel=0.02)
+        faster = parts.on_cores(2.0).parts_s(rate * 5.0, slots, slots)
+        assert sum(faster.values()) == pytest.approx(2.5, rel=0.02)
+    layout = bids2_micro_batch(parts, 4, 5.0)
+    assert layout.rate >= parts.rate(4, 4, 5.0) * 0.999
+    assert layout.batch_s[4] == pytest.approx(5.0, rel=1e-3)
 
 
 HELD_S, STAYS_S = 4e-6, 600.0

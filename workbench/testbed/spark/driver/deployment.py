@@ -299,7 +299,10 @@ class Driver:
             source_partitions=live.feed.partitions,
             compiling=(self._cores.all_compilers_s() - compiled_s) / (now_s() - begin),
             writes=write_cost(
-                logs, [one for one in live.since_empty if one.quota == (spec.quota is not None)], self._sink
+                logs,
+                [one for one in live.since_empty if one.quota == (spec.quota is not None)],
+                self._sink,
+                spec.budget.profile.cpus,
             ),
             inputs=input_rows(spec.inputs, logs, chosen[-1].release.queue if chosen else 0.0),
             lacking_s=lacking_s(live.since_empty, len(logs), self._stays) if self._stays else 0.0,

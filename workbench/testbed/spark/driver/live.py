@@ -316,7 +316,7 @@ class LiveQuery:
         if release is None:
             return
         found, limited = (log.batch_id, log.progress, log.stages), self.spec.quota is not None and not self.hurried
-        self.done.append(CompletedBatch(*found, executor_s, python_s, limited, release=release))
+        self.done.append(CompletedBatch(*found, executor_s, python_s, limited, log.jobs, release=release))
         if math.isinf(self.commanded_rate) and release.epoch == self.epoch:
             known = self.done[1:] or self.done  # a query's first batch includes its start
             seen = [(one.batch.records, one.batch.duration_s) for one in known if one.release.epoch == self.epoch]

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
-from statistics import fmean, median
+from statistics import fmean, median, stdev
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +18,7 @@ from workbench.testbed.spark.driver.live import CompletedBatch, LiveQuery, now_s
 from workbench.testbed.spark.driver.queries import Queries
 from workbench.testbed.spark.driver.session import DeploymentSpec, Writes
 from workbench.testbed.spark.log.event_log import BatchLog, Stage
-from workbench.testbed.spark.log.operators import SourceCost, fit_source, line
+from workbench.testbed.spark.log.operators import SourceCost, fit_source, line, own_jobs
 from workbench.workload import Generator
 
 if TYPE_CHECKING:
@@ -150,8 +150,7 @@ def compare(queries: Queries, spec: DeploymentSpec, rows: int, cores: Cores) -> 
 def added(real: Sequence[BatchLog], noop: Sequence[BatchLog]) -> WriteCost:
     """Return what a sink adds: what the batches `real` take more than `noop` with as many records.
 
-    Only the stage that writes is compared for its tasks: the others are the query's, or of jobs of the sink's own,
-    which it has where its batches have more stages.
+    Only the stage that writes is compared for its tasks: the others are the query's.
     """
     pairs = list(zip(*(sorted(logs, key=lambda log: log.records) for logs in (real, noop)), strict=True))
     records = np.array([float(with_sink.records) for with_sink, _ in pairs])
@@ -159,19 +158,14 @@ def added(real: Sequence[BatchLog], noop: Sequence[BatchLog]) -> WriteCost:
     (task_s, record_s), errors = contributions((np.ones_like(records), records), more_s)
     tasks = median(len(_writing(log).tasks) for log in real)
     batch_s, batch_error_s = _median_of(outside_s(with_sink) - outside_s(without) for with_sink, without in pairs)
-    jobs_s, jobs_error_s = 0.0, 0.0
-    if median(len(log.stages) for log in real) > median(len(log.stages) for log in noop):
-        jobs_s, jobs_error_s = _median_of(_others_s(with_sink) - _others_s(without) for with_sink, without in pairs)
     return replace(
         NOTHING,
         batch_s=max(0.0, batch_s),
         task_s=float(task_s) / tasks,
         record_s=float(record_s),
-        jobs_s=max(0.0, jobs_s),
         batch_error_s=batch_error_s,
         task_error_s=float(errors[0]) / tasks,
         record_error_s=float(errors[1]),
-        jobs_error_s=jobs_error_s,
     )
 
 
@@ -192,25 +186,23 @@ def _ran_s(stage: Stage) -> float:
     return sum(task.run_s for task in stage.tasks)
 
 
-def _others_s(log: BatchLog) -> float:
-    """Seconds of all tasks of a batch but those that write."""
-    return sum(map(_ran_s, log.stages)) - _ran_s(_writing(log))
-
-
 def outside_s(log: BatchLog) -> float:
     """Seconds that a batch adds in which none of its stages runs."""
     ran = 0.0
     until = -math.inf
-    for begun, ended in sorted((stage.begun_s, stage.ended_s) for stage in log.stages):
+    for begun, ended in sorted((stage.begun_s, stage.ended_s) for stage in log.all_stages):
         ran += max(0.0, ended - max(begun, until))
         until = max(until, ended)
     return max(0.0, log.took_s("addBatch") - ran)
 
 
-def write_cost(seen: Sequence[BatchLog], since_empty: Sequence[BatchLog], sink: WriteCost) -> WriteCost | None:
+def write_cost(
+    seen: Sequence[BatchLog], since_empty: Sequence[BatchLog], sink: WriteCost, slot_cpus: float
+) -> WriteCost | None:
     """Add to the cost of the `sink` what writing took in the batches `seen`, and growth since the sink was empty."""
     if not seen:
         return None
+    jobs, at_once = own_jobs(seen, slot_cpus)
     states = [state for log in seen for state in log.progress.get("stateOperators") or []]
     parts = sum(int(state.get("numShufflePartitions") or 0) for state in states)
     committed_s = sum(float(state.get("commitTimeMs") or 0) for state in states) / 1000
@@ -224,6 +216,9 @@ def write_cost(seen: Sequence[BatchLog], since_empty: Sequence[BatchLog], sink: 
         written=rows / read if rows and read else None,
         growth_s=growth([outside_s(log) + _log_s(log) for log in since_empty], since_empty),
         batches=len(since_empty),
+        jobs_s=fmean(jobs) if any(jobs) else None,
+        jobs_error_s=stdev(jobs) / math.sqrt(len(jobs)) if any(jobs) and len(jobs) > 1 else None,
+        jobs_at_once=at_once,
     )
 
 

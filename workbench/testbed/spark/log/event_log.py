@@ -94,11 +94,17 @@ class BatchLog:
     executor_cpu_s: float | None = None  # CPU seconds of the executor; None if unknown
     python_cpu_s: float = 0.0  # of its Python workers
     quota: bool = False  # whether it ran under a CPU quota; its run seconds then include throttling
+    jobs: tuple[Stage, ...] = ()  # stages of the sink's own jobs, as when Delta reads its log; not among `stages`
+
+    @property
+    def all_stages(self) -> tuple[Stage, ...]:
+        """The query's stages and those of the sink's own jobs."""
+        return self.stages + self.jobs
 
     @property
     def threads_cpu_s(self) -> float:
         """CPU seconds of the tasks' threads in the JVM."""
-        return sum(task.cpu_s for stage in self.stages for task in stage.tasks)
+        return sum(task.cpu_s for stage in self.all_stages for task in stage.tasks)
 
     @property
     def records(self) -> int:
@@ -208,6 +214,7 @@ def _row_number(offset: object) -> int:
 
 _KEPT_PLANS, _KEPT_BATCHES = 50, 50  # of batches that are not committed
 _HASHED = re.compile(r"Exchange hashpartitioning\((.*), \d+\)")
+_EXISTING = frozenset({"Scan ExistingRDD", "InMemoryTableScan"})
 _SILENT = ("WholeStageCodegen", "InputAdapter", "Exchange", "ColumnarToRow", "AQEShuffleRead")
 
 
@@ -233,6 +240,7 @@ class Events:
     _owned: dict[tuple[str, int], list[int]] = field(default_factory=lambda: defaultdict(list))
     _ended: dict[int, _Ended] = field(default_factory=lambda: defaultdict(dict))
     _stages: dict[tuple[str, int], dict[int, Stage]] = field(default_factory=lambda: defaultdict(dict))
+    _sinks: dict[tuple[str, int], dict[int, Stage]] = field(default_factory=lambda: defaultdict(dict))
     _failures: dict[str, str] = field(default_factory=dict)
     _unread: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     lost: dict[str, str] = field(default_factory=dict)
@@ -300,14 +308,14 @@ class Events:
 
     def _commit(self, progress: dict[str, Any]) -> tuple[str, BatchLog] | None:
         query, number = progress["id"], progress["batchId"]
-        stages = self._stages.pop((query, number), {})
+        stages, jobs = (kept.pop((query, number), {}) for kept in (self._stages, self._sinks))
         self._forget_batches(query, number)  # this batch, and abandoned ones
         if not any(source.get("numInputRows") for source in progress["sources"]):
             if released := rows_of(progress):
                 self._unread[query].append(released)
             return None
         self._unread.pop(query, None)
-        return (query, BatchLog(number, progress, _in_order(stages))) if stages else None
+        return (query, BatchLog(number, progress, _in_order(stages), jobs=_in_order(jobs))) if stages else None
 
     def _forget_batches(self, query: str, last: float = math.inf) -> None:
         for owner in [one for one in self._owned if one[0] == query and one[1] <= last]:
@@ -315,6 +323,7 @@ class Events:
 
     def _forget(self, owner: tuple[str, int]) -> None:
         self._stages.pop(owner, None)
+        self._sinks.pop(owner, None)
         for stage in self._owned.pop(owner):
             self._jobs.pop(stage, None)
             self._ended.pop(stage, None)
@@ -352,7 +361,17 @@ class Events:
         begun_s, ended_s = ((info.get(f"{end} Time") or 0) / 1000 for end in ("Submission", "Completion"))
         tasks = tuple(task for task, _ in ended)
         made = Stage(info["Stage ID"], parents, tasks, nodes, begun_s, ended_s, *_shuffled_by(found))
-        self._stages[owner][info["Stage ID"]] = made
+        (self._sinks if self._of_sink(executions) else self._stages)[owner][info["Stage ID"]] = made
+
+    def _of_sink(self, executions: Sequence[int]) -> bool:
+        """Whether a job reads nothing of its batch: the sink runs it for itself, and not in each batch.
+
+        The batch is a scan of its sources; within ``foreachBatch``, rows that exist already.
+        """
+        if len(executions) == 1 or not all(one in self._plans for one in executions):
+            return False
+        own, whole = (self._plans[one] for one in executions)
+        return bool(whole[1]) and not own[1] and _EXISTING.isdisjoint(name for name, _, _ in _walk(own[0]))
 
 
 class EventLog(Events):

@@ -104,6 +104,16 @@ def _work(
     return result
 
 
+def own_jobs(batches: Iterable[BatchLog], slot_cpus: float) -> tuple[list[float], float]:
+    """Return the slot seconds of the sink's own jobs in each batch, and how many of their tasks run at once."""
+    spent, alone_s = [], 0.0
+    for batch in batches:
+        works = _work(replace(batch, stages=batch.jobs), slot_cpus, SourceCost(), overhead([batch]))
+        spent.append(sum(work.useful_s for work in works))
+        alone_s += sum(work.useful_s / len(work.stage.tasks) for work in works if work.stage.tasks)
+    return spent, sum(spent) / alone_s if alone_s else 1.0
+
+
 def fit_source(batches: Sequence[BatchLog], slot_cpus: float) -> SourceCost:
     """Fit the cost of a source, its own tasks' and Python workers', to batches of several sizes that only read it."""
     points = []
@@ -131,9 +141,16 @@ def line(points: Sequence[tuple[float, float]]) -> SourceCost:
     return SourceCost(0.0, median(y / x if x else 0.0 for x, y in points))
 
 
-def fullest_labels(batches: Iterable[BatchLog]) -> Labels:
-    """Labels of the batch that shows the most: nodes without rows do not appear in the log."""
-    labels = (tuple(map(_labels, batch.stages)) for batch in batches)
+def alike(batches: Sequence[BatchLog]) -> list[BatchLog]:
+    """Batches of the commonest number of stages: a function that merges or compacts now and then adds some."""
+    counts = Counter(len(batch.stages) for batch in batches)
+    most = max(counts, key=lambda stages: (counts[stages], -stages))
+    return [batch for batch in batches if len(batch.stages) == most]
+
+
+def fullest_labels(batches: Sequence[BatchLog]) -> Labels:
+    """Labels of the batch that shows the most of those alike: nodes without rows do not appear in the log."""
+    labels = (tuple(map(_labels, batch.stages)) for batch in alike(batches))
     return max(labels, key=lambda one: sum(map(len, operator_names(one))))
 
 

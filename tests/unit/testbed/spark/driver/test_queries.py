@@ -141,7 +141,7 @@ def test_what_a_sink_adds_is_the_difference_to_noop():
     assert (found.batch_s, found.task_s, found.record_s) == pytest.approx((0.15, 0.03, 2e-5), rel=1e-6)
     assert (found.batch_error_s, found.task_error_s) == pytest.approx((0.0, 0.0), abs=1e-9)
     less = added(noop, real)
-    assert (less.batch_s, less.task_s, less.record_s, less.jobs_s) == (0.0, 0.0, 0.0, 0.0)
+    assert (less.batch_s, less.task_s, less.record_s) == (0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("counted", [True, False])
@@ -149,10 +149,12 @@ def test_jobs_of_the_sinks_own_are_no_part_of_the_tasks_that_write(counted):
     noop = [sunk(number, rows) for number, rows in enumerate(SIZES)]
     real = [sunk(at, rows, task_s=0.08, row_s=3e-5, written=rows * counted) for at, rows in enumerate(SIZES)]
     reads = Stage(1, (), tuple(Task(one, 0, 0, 0.15, 0.15, 0, 0.0) for one in range(50)), (), 90.0, 91.0)
-    real = [replace(log, stages=(reads, *log.stages)) for log in real]
+    real = [replace(log, jobs=(reads,)) for log in real]
     found = added(real, noop)
     assert (found.task_s, found.record_s) == pytest.approx((0.03, 2e-5), rel=1e-6)
-    assert found.jobs_s == pytest.approx(50 * 0.15)
+    cost = write_cost(real, real, found, 1.0)
+    assert (cost.jobs_s, cost.jobs_error_s, cost.jobs_at_once) == pytest.approx((50 * 0.15, 0.0, 50.0))
+    assert cost.written == (1.0 if counted else None)
 
 
 def test_the_error_of_what_a_sink_adds_covers_the_scatter_of_the_batches():
@@ -170,18 +172,6 @@ def test_the_error_of_what_a_sink_adds_covers_the_scatter_of_the_batches():
     scattered = [sunk(at, rows, driver_s=0.3 + random.exponential(0.03)) for at, rows in enumerate(2 * SIZES)]
     found = added(scattered, batches[0])
     assert found.batch_s > 3 * found.batch_error_s
-
-
-def test_a_query_whose_own_stages_scatter_is_no_job_of_the_sink():
-    random = np.random.default_rng(6)
-
-    def joined(at, rows):
-        own_s = 1.0 + random.uniform(0, 0.3)
-        join = Stage(0, (), tuple(Task(one, rows, 0, own_s, own_s, 0, 0.0) for one in range(2)), (), 90.0, 91.0)
-        return replace(sunk(at, rows), stages=(join, *(replace(one, stage_id=1) for one in sunk(at, rows).stages)))
-
-    real, noop = ([joined(at, rows) for at, rows in enumerate(SIZES)] for _ in range(2))
-    assert (added(real, noop).jobs_s, added(noop, real).jobs_s) == (0.0, 0.0)
 
 
 def test_growth_is_found_whatever_the_rows_and_stages_that_overlap_count_once():
@@ -204,11 +194,11 @@ def test_growth_is_found_whatever_the_rows_and_stages_that_overlap_count_once():
 
 def test_commits_and_written_rows_are_read_from_the_batches():
     logs = [sunk(number, 1_000, written=400) for number in range(5)]
-    cost = write_cost(logs, logs, replace(NOTHING, batch_s=0.1, task_s=0.2, record_s=0.3, jobs_s=0.4))
+    cost = write_cost(logs, logs, replace(NOTHING, batch_s=0.1, task_s=0.2, record_s=0.3), 1.0)
     assert (cost.outside_s, cost.log_s, cost.state_s) == pytest.approx((0.1, 0.05, 0.008))
     assert (cost.written, cost.batches, cost.growth_s) == (0.4, 5, 0.0)
-    assert (cost.batch_s, cost.task_s, cost.record_s, cost.jobs_s) == (0.1, 0.2, 0.3, 0.4)
-    assert write_cost([], [], NOTHING) is None
+    assert (cost.batch_s, cost.task_s, cost.record_s, cost.jobs_s) == (0.1, 0.2, 0.3, None)
+    assert write_cost([], [], NOTHING, 1.0) is None
 
 
 # --- the source alone

@@ -35,6 +35,7 @@ from workbench.testbed.spark.log.operators import (
     operator_metrics,
     operator_names,
     overhead,
+    own_jobs,
     times_read,
 )
 
@@ -161,6 +162,60 @@ def test_what_foreach_batch_runs_is_the_work_of_the_querys_own_nodes(log):
     scan, count = operators_of(committed(log, events, state(9, 1_500)))
     assert (scan.scans, scan.records_in) == (True, 100)
     assert (count.kind, count.state_bytes) == ("aggregate", 1_500)
+
+
+OWN, SNAPSHOT = {"spark.sql.execution.root.id": "3"}, "Scan ExistingRDD Delta Table State #7 - file:/lake/_delta_log"
+
+
+def of_two_jobs(log, plan):
+    """A batch that runs one more job of two stages, with this plan."""
+    events = [
+        BEGIN[0],
+        plan_of(4, plan),
+        job(1),
+        task(1, 0, scanned=100, wrote=40),
+        stage(1),
+        job(2, 3, execution=4, **OWN),
+    ]
+    events += [*(task(2, number, read=10) for number in range(4)), stage(2), task(3, 0, read=4), stage(3, parents=[2])]
+    return committed(log, events, state(9, 1_500))
+
+
+def test_jobs_that_a_sink_runs_for_itself_are_none_of_the_querys_operators(log):
+    """Delta reads its log in each batch, and writes it out whole at every tenth."""
+    batch = of_two_jobs(log, node("Exchange", node(SNAPSHOT, ids={20: "number of output rows"})))
+    assert [found.stage_id for found in batch.stages] == [1]
+    assert [found.stage_id for found in batch.jobs] == [2, 3]
+    assert [found.operator for found in operators_of(batch)] == ["1 scan"]
+    assert own_jobs([batch, replace(batch, jobs=())], 1.0) == (
+        [pytest.approx(0.5), 0.0],
+        pytest.approx(0.5 / (0.4 / 4 + 0.1)),
+    )
+    limited = replace(batch, executor_cpu_s=0.9, quota=True)  # the tasks use .3 s: each is charged three times its own
+    assert own_jobs([limited], 0.5)[0] == [pytest.approx(5 * 0.05 * 3 / 0.5)]
+    assert batch.threads_cpu_s == pytest.approx(6 * 0.05)
+
+
+@pytest.mark.parametrize("existing", ["Scan ExistingRDD", "InMemoryTableScan"])
+def test_jobs_within_foreach_batch_that_read_the_batch_again_are_the_querys(log, existing):
+    batch = of_two_jobs(log, node("Exchange", node(existing, ids={20: "number of output rows"})))
+    assert ([found.stage_id for found in batch.stages], batch.jobs) == ([1, 2, 3], ())
+
+
+def test_a_batch_that_compacts_a_table_now_and_then_hides_no_operator(batch):
+    """Within foreachBatch such a job reads the batch, so it is one of the query's, but not in each batch."""
+    compacts = replace(batch, stages=(*batch.stages, replace(batch.stages[-1], stage_id=9)))
+    batches = [batch, compacts, batch]
+    labels = fullest_labels(batches)
+    operators, _ = operator_metrics(batches, 2.0, 1.0, SourceCost(), labels)
+    assert [found.operator for found in operators] == ["source", "1 scan", "2 aggregate"]
+    assert operators[1].records_in == 2 * 300
+
+
+def test_jobs_are_the_querys_where_sparks_plans_do_not_show_what_reads_the_batch(log):
+    unknown = [job(1), task(1, 0, scanned=100), stage(1), job(2, execution=4, **OWN), task(2, 0, read=10), stage(2)]
+    batch = committed(log, unknown, state(9, 1_500))
+    assert ([found.stage_id for found in batch.stages], batch.jobs) == ([1, 2], ())
 
 
 def test_a_stage_is_fed_by_the_one_whose_output_it_takes_from_an_earlier_job(log):
