@@ -44,6 +44,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 builder = SparkSession.builder.appName("paid").config("spark.databricks.delta.snapshotPartitions", "4")
+builder = builder.config("spark.sql.streaming.checkpoint.fileChecksum.enabled", "false")  # half the store's requests
 spark = builder.getOrCreate()
 
 
