@@ -174,7 +174,13 @@ class WriteCost:
     task_error_s: float | None = None
     record_error_s: float | None = None
     jobs_error_s: float | None = None
-    jobs_at_once: float = 1.0  # tasks of these jobs that run at once, where there are slots for them
+    # tasks of these jobs that run at once, where there are slots for them; None: the jobs are among the operators
+    jobs_at_once: float | None = None
+
+    @property
+    def own_jobs(self) -> tuple[float, float]:
+        """Slots' seconds of the sink's own jobs in a batch, which no operator counts, and tasks of them at once."""
+        return (0.0, 1.0) if self.jobs_at_once is None else (self.jobs_s or 0.0, self.jobs_at_once)
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def run(number, name, build, mode):
     live = queries.start(this, f"query{number}")
     live.fixed_batches(ROWS)
     logs = queries.batches(live, 2)
-    operators, _ = operator_metrics(logs, 1.0, 1.0, SourceCost(), fullest_labels(logs))
+    operators, _ = operator_metrics(logs, 1.0, 1.0, SourceCost(), fullest_labels(logs, logs))
     check_read(name, logs)
     late = dropped_late(name, logs, operators)
     queries.retire(live)

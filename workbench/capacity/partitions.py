@@ -204,7 +204,9 @@ def at_rate(layout: BatchLayout, batch: MicroBatch, slots: int, rate: float, slo
 def _layout(problem: _Problem, partitions: Mapping[str, int], rows: float) -> BatchLayout:
     """Return the layout as a record: each stage as a line at its rows."""
     batch = problem.batch
-    stages, took = [], {"the driver": batch.unsplit_s(problem.slots) + batch.driver_task_s * sum(partitions.values())}
+    stages, took = [], {"the driver": batch.driver_s + batch.driver_task_s * sum(partitions.values())}
+    if batch.jobs_s:
+        took["the sink's own jobs"] = batch.unsplit_s(problem.slots) - batch.driver_s
     for line in batch.stages:
         count = partitions[line.name]
         ratio = line.scale * (max(rows, 1.0) / count) ** (line.power - 1)

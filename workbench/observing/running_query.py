@@ -27,6 +27,7 @@ from workbench.testbed.spark import (
     is_topic,
     operator_edges,
     operator_metrics,
+    write_cost,
 )
 
 _WAITED = 0.05  # share of the triggers that waited; up to it, none waits for a clock
@@ -106,6 +107,7 @@ def block_of(logs: Sequence[BatchLog], slots: int) -> Block:
         edges=operator_edges(common, [operator.operator for operator in operators]),
         executors=executor_paces(whole),
         source_partitions=reading if reading and (reading != partitions or of_topic) else None,
+        writes=write_cost(whole, 1.0) if any(log.jobs for log in whole) else None,
     )
     return Block(slots, partitions, seen)
 

@@ -31,12 +31,12 @@ A number that was measured must be readable, whatever noise made of it.
 """
 _ABOVE_0 = frozenset(
     {"executors", "executor_slots", "expected_rate", "margin", "key_skew", "OperatorMetrics.tasks"}
-    | {"core_speed", "CountedCores.times", "CountedCores.low"}
+    | {"core_speed", "CountedCores.times", "CountedCores.low", "jobs_at_once"}
 )
 """Fields whose numbers cannot be 0."""
 _FINITE = frozenset(
     {"start_s", "duration_s", "elapsed_s", "interval_s", "records", "due", "backlog", "seconds", "useful_s", "cpu_s"}
-    | {"busyness", "cpus", "expected_rate", "margin", "low", "key_skew", "cache_hit_rate"}
+    | {"busyness", "cpus", "expected_rate", "margin", "low", "key_skew", "cache_hit_rate", "jobs_s", "jobs_at_once"}
 )
 """Fields whose numbers are measured or chosen, and so finite; others may be inf."""
 _SHOWN, _LONGEST = 5, 400  # most problems of a document in a message, and characters of each

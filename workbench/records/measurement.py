@@ -282,7 +282,7 @@ class Measurement:
 
     @property
     def used_cores(self) -> float | None:
-        """Cores that the tasks of one slot used at the rate, by the testbed's CPU seconds; None: unknown."""
+        """Cores that the query's tasks used of one slot at the rate, by the testbed's CPU seconds; None: unknown."""
         seen = self.estimate.observation
         if seen is None or not seen.operators or seen.elapsed_s <= 0:
             return None

@@ -114,7 +114,6 @@ def written(measurement: Measurement) -> str:
         ("to the driver's part of a batch", seen.batch_s, seen.batch_error_s),
         ("to each task", seen.task_s, seen.task_error_s),
         ("to each record", seen.record_s, seen.record_error_s),
-        ("of slot time in jobs of its own to each batch", seen.jobs_s, seen.jobs_error_s),
     )
     known = [(what, took, _SURE * (error or 0.0)) for what, took, error in adds if took is not None]
     clear = [f"{units.seconds(took)} {what}" for what, took, most in known if took > most]
@@ -123,6 +122,8 @@ def written(measurement: Measurement) -> str:
         said += f" The sink adds {', '.join(clear)}."
     if hidden:
         said += f" What it adds {', '.join(hidden)} does not stand out from the scatter of its batches."
+    if seen.jobs_s:
+        said += f" Its own jobs take {units.seconds(seen.jobs_s)} of the slots' time in each batch."
     if seen.growth_s:
         count = max(1, round(_LOST * measurement.budget.interval_s / seen.growth_s))
         often = "after each batch" if count == 1 else f"every {units.count(count, 'batches')}"

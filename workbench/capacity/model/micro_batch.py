@@ -258,7 +258,7 @@ def _reading(slots: int, probe: Probe) -> list[tuple[tuple[str, ...], Reading]]:
         tuple(operator.keeps_state for operator in stages),
         tuple(operator.scans for operator in stages),
         tuple(_held_by(operator.operator, seen.held) for operator in stages) if seen.held else (),
-        (0.0, 1.0) if seen.writes is None else (seen.writes.jobs_s or 0.0, seen.writes.jobs_at_once),
+        (0.0, 1.0) if seen.writes is None else seen.writes.own_jobs,
     )
     return [(tuple(operator.operator for operator in stages), reading)]
 
@@ -287,15 +287,16 @@ def fit_micro_batch(runs: Iterable[Measurement]) -> MicroBatch | None:
         return None
     stages = tuple(_stage(name, place, readings, one_size=one_size) for place, name in enumerate(names))
     tasks = np.array([sum(map(one.tasks, range(len(names)))) for one in readings], dtype=float)
-    jobs_s, at_once = np.median([one.jobs for one in readings], axis=0).tolist()
+    seen_s = [one.jobs[0] for one in readings]  # a mean: some jobs are not of each batch
+    at_once = float(np.average([one.jobs[1] for one in readings], weights=seen_s if any(seen_s) else None))
     speedup = max(1.0, 1 / measured[0].budget.profile.cpus)
-    model = MicroBatch(0.0, 0.0, stages, 0.0, len(readings), speedup, jobs_s, at_once)
+    model = MicroBatch(0.0, 0.0, stages, 0.0, len(readings), speedup, float(np.mean(seen_s)), at_once)
     left = np.array([one.driver_s - replace(model, jobs_s=one.jobs[0]).unsplit_s(one.slots) for one in readings])
     counted = np.zeros_like(tasks) if one_size else tasks
     ones, weight = np.ones_like(counted), 1 / np.array([one.batch_s for one in readings])
     driver_s, driver_task_s = contributions((ones, counted), left, weight)[0].tolist()
     model = replace(model, driver_s=driver_s, driver_task_s=driver_task_s)
-    missed = [math.log(_batch_s(model, one) / one.batch_s) for one in readings]
+    missed = [math.log(_batch_s(replace(model, jobs_s=one.jobs[0]), one) / one.batch_s) for one in readings]
     fitted = _FITTED + any(stage.held_s for stage in stages)
     return replace(model, error=math.sqrt(sum(one**2 for one in missed) / (len(missed) - fitted)))
 

@@ -55,7 +55,8 @@ def batch_of(runs: Sequence[Measurement], parts: MicroBatch | None) -> MicroBatc
             line = lines.get(one.operator, (0.0, one.useful_s / max(1, one.records_in)))
             ratio, source = one.records_in / max(1, seen.consumed_records), one.scans and not one.keeps_state
             stages.append(StageLine(one.operator, *line, ratio, 1.0, stateful=one.keeps_state, source=source))
-    batch = MicroBatch(0.0, 0.0, tuple(stages), error=0.0, readings=1)
+    jobs = {} if seen.writes is None else dict(zip(("jobs_s", "jobs_at_once"), seen.writes.own_jobs, strict=True))
+    batch = MicroBatch(0.0, 0.0, tuple(stages), error=0.0, readings=1, **jobs)
     left = [one.duration_s - sum(batch.parts_s(one.records, slots, slots).values()) for one in seen.batches[1:]]
     return replace(batch, driver_s=max(0.0, statistics.fmean(left))) if left else batch
 

@@ -5,6 +5,7 @@ from workbench.testbed.spark.driver.feed import TopicRows
 from workbench.testbed.spark.driver.live import Meter
 from workbench.testbed.spark.driver.queries import Queries
 from workbench.testbed.spark.driver.session import batch_session
+from workbench.testbed.spark.driver.source_and_sink import write_cost
 from workbench.testbed.spark.log.event_log import BatchLog, EventLog, Events, is_topic, rows_of, seconds_of
 from workbench.testbed.spark.log.operators import SourceCost, alike, executor_paces, operator_edges, operator_metrics
 from workbench.testbed.spark.look import Finding, look_at

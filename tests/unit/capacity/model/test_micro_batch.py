@@ -69,13 +69,14 @@ def test_fixed_parts_that_fill_the_interval_leave_no_rate(exact):
     assert (exact.rates(np.array([1.0, 4.0]), np.array([16.0, 16.0]), 2.0) > 0).tolist() == [False, True]
 
 
-def with_jobs(run, seconds, at_once):
+def with_jobs(run, seconds, at_once, more_s=None):
     """Let a sink run jobs of its own in each batch: these slot seconds, with `at_once` tasks at a time."""
 
     def longer(probe):
         seen = probe.observation
-        more_s = seconds * max(1 / run.budget.slots, run.budget.profile.cpus / at_once)
-        batches = tuple(replace(one, duration_s=one.duration_s + more_s) for one in seen.batches)
+        longer_s = seconds * max(1 / run.budget.slots, run.budget.profile.cpus / (at_once or 1.0))
+        longer_s = longer_s if more_s is None else more_s
+        batches = tuple(replace(one, duration_s=one.duration_s + longer_s) for one in seen.batches)
         writes = WriteCost(0.0, 0.0, jobs_s=seconds, jobs_at_once=at_once)
         return replace(probe, observation=replace(seen, batches=batches, writes=writes))
 
@@ -104,6 +105,20 @@ def test_a_sinks_own_jobs_take_less_of_a_batch_on_more_slots_and_none_of_its_row
     layout = bids2_micro_batch(parts, 4, 5.0)
     assert layout.rate >= parts.rate(4, 4, 5.0) * 0.999
     assert layout.batch_s[4] == pytest.approx(5.0, rel=1e-3)
+
+
+def test_jobs_of_some_batches_count_by_their_mean_and_old_figures_of_them_do_not():
+    engine = Engine()
+    runs = [engine.run(n, 5.0, divided=(4 * n,), loads=(0.2, 0.5)) for n in (1, 2, 4)]
+    spent = [
+        with_jobs(run, seconds, 4.0 if seconds else None) for run, seconds in zip(runs, (0.0, 3.0, 0.0), strict=True)
+    ]
+    parts = fit_micro_batch(spent)
+    assert (parts.jobs_s, parts.jobs_at_once) == pytest.approx((1.0, 4.0))
+    assert parts.error < 0.01
+    # they were seconds without a quota, and among the operators as well
+    former = [with_jobs(run, 3.0, None, more_s=0.0) for run in runs]
+    assert fit_micro_batch(former) == fit_micro_batch(runs)
 
 
 HELD_S, STAYS_S = 4e-6, 600.0

@@ -272,7 +272,7 @@ class Driver:
         after, bound = self._load(), self._cores.periods()
         elapsed = chosen[-1].release.at_s - chosen[0].release.at_s if chosen else 0.0
         logs = chosen[1:]
-        labels = fullest_labels(live.done) if live.done else None
+        labels = fullest_labels(live.done, logs or live.done) if live.done else ()
         operators, samples = operator_metrics(
             logs, elapsed, spec.budget.profile.cpus, self._source.cost, labels, overhead_rate=overhead(live.done)
         )
@@ -294,17 +294,17 @@ class Driver:
             disturbance=disturbance,
             dropped_late=dropped_late(spec.name, logs, operators),
             cores=replace(cores, batch_s=self._batch_s),
-            edges=operator_edges(logs, operator_names(labels or ())),
+            edges=operator_edges(logs, operator_names(labels)),
             executors=executor_paces(logs),
             source_partitions=live.feed.partitions,
             compiling=(self._cores.all_compilers_s() - compiled_s) / (now_s() - begin),
             writes=write_cost(
                 logs,
+                spec.budget.profile.cpus,
                 [one for one in live.since_empty if one.quota == (spec.quota is not None)],
                 self._sink,
-                spec.budget.profile.cpus,
             ),
-            inputs=input_rows(spec.inputs, logs, chosen[-1].release.queue if chosen else 0.0),
+            inputs=input_rows(spec.inputs, logs, chosen[-1].release.queue if chosen else 0.0, labels),
             lacking_s=lacking_s(live.since_empty, len(logs), self._stays) if self._stays else 0.0,
             held=rows_held(live.since_empty, len(logs), self._stays) if self._stays else (),
         )

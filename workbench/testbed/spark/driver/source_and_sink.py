@@ -197,7 +197,10 @@ def outside_s(log: BatchLog) -> float:
 
 
 def write_cost(
-    seen: Sequence[BatchLog], since_empty: Sequence[BatchLog], sink: WriteCost, slot_cpus: float
+    seen: Sequence[BatchLog],
+    slot_cpus: float,
+    since_empty: Sequence[BatchLog] = (),
+    sink: WriteCost = NOTHING,
 ) -> WriteCost | None:
     """Add to the cost of the `sink` what writing took in the batches `seen`, and growth since the sink was empty."""
     if not seen:
@@ -218,7 +221,7 @@ def write_cost(
         batches=len(since_empty),
         jobs_s=fmean(jobs) if any(jobs) else None,
         jobs_error_s=stdev(jobs) / math.sqrt(len(jobs)) if any(jobs) and len(jobs) > 1 else None,
-        jobs_at_once=at_once,
+        jobs_at_once=at_once if any(jobs) else None,
     )
 
 

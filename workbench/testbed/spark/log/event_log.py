@@ -214,7 +214,7 @@ def _row_number(offset: object) -> int:
 
 _KEPT_PLANS, _KEPT_BATCHES = 50, 50  # of batches that are not committed
 _HASHED = re.compile(r"Exchange hashpartitioning\((.*), \d+\)")
-_EXISTING = frozenset({"Scan ExistingRDD", "InMemoryTableScan"})
+_TABLE_LOG = "_delta_log"
 _SILENT = ("WholeStageCodegen", "InputAdapter", "Exchange", "ColumnarToRow", "AQEShuffleRead")
 
 
@@ -315,6 +315,8 @@ class Events:
                 self._unread[query].append(released)
             return None
         self._unread.pop(query, None)
+        if not stages:  # nothing shows which work is the query's
+            stages, jobs = jobs, {}
         return (query, BatchLog(number, progress, _in_order(stages), jobs=_in_order(jobs))) if stages else None
 
     def _forget_batches(self, query: str, last: float = math.inf) -> None:
@@ -361,17 +363,13 @@ class Events:
         begun_s, ended_s = ((info.get(f"{end} Time") or 0) / 1000 for end in ("Submission", "Completion"))
         tasks = tuple(task for task, _ in ended)
         made = Stage(info["Stage ID"], parents, tasks, nodes, begun_s, ended_s, *_shuffled_by(found))
-        (self._sinks if self._of_sink(executions) else self._stages)[owner][info["Stage ID"]] = made
+        of_sink = made.scan is None and self._reads_a_log(executions[0])
+        (self._sinks if of_sink else self._stages)[owner][info["Stage ID"]] = made
 
-    def _of_sink(self, executions: Sequence[int]) -> bool:
-        """Whether a job reads nothing of its batch: the sink runs it for itself, and not in each batch.
-
-        The batch is a scan of its sources; within ``foreachBatch``, rows that exist already.
-        """
-        if len(executions) == 1 or not all(one in self._plans for one in executions):
-            return False
-        own, whole = (self._plans[one] for one in executions)
-        return bool(whole[1]) and not own[1] and _EXISTING.isdisjoint(name for name, _, _ in _walk(own[0]))
+    def _reads_a_log(self, execution: int) -> bool:
+        """Whether a job reads a table's log, and nothing of its batch: Delta does so for itself."""
+        plan, scans = self._plans.get(execution, ({}, frozenset()))
+        return bool(plan) and not scans and any(_TABLE_LOG in name + text for name, text, _ in _walk(plan))
 
 
 class EventLog(Events):

@@ -108,7 +108,8 @@ def own_jobs(batches: Iterable[BatchLog], slot_cpus: float) -> tuple[list[float]
     """Return the slot seconds of the sink's own jobs in each batch, and how many of their tasks run at once."""
     spent, alone_s = [], 0.0
     for batch in batches:
-        works = _work(replace(batch, stages=batch.jobs), slot_cpus, SourceCost(), overhead([batch]))
+        alone = replace(batch, stages=batch.jobs, python_cpu_s=0.0)  # the Python workers are the query's
+        works = _work(alone, slot_cpus, SourceCost(), overhead([batch]))
         spent.append(sum(work.useful_s for work in works))
         alone_s += sum(work.useful_s / len(work.stage.tasks) for work in works if work.stage.tasks)
     return spent, sum(spent) / alone_s if alone_s else 1.0
@@ -148,9 +149,13 @@ def alike(batches: Sequence[BatchLog]) -> list[BatchLog]:
     return [batch for batch in batches if len(batch.stages) == most]
 
 
-def fullest_labels(batches: Sequence[BatchLog]) -> Labels:
-    """Labels of the batch that shows the most of those alike: nodes without rows do not appear in the log."""
-    labels = (tuple(map(_labels, batch.stages)) for batch in alike(batches))
+def fullest_labels(batches: Iterable[BatchLog], shown: Sequence[BatchLog]) -> Labels:
+    """Labels of the batch that shows the most: nodes without rows do not appear in the log.
+
+    It is one of `batches` with as many stages as those of `shown` that are alike, which are among them.
+    """
+    count = len(alike(shown)[0].stages)
+    labels = (tuple(map(_labels, batch.stages)) for batch in batches if len(batch.stages) == count)
     return max(labels, key=lambda one: sum(map(len, operator_names(one))))
 
 
@@ -176,12 +181,13 @@ def times_read(batch: BatchLog) -> int:
     return max(several.values(), default=0) or len(scans(batch))
 
 
-def input_rows(names: Sequence[str], batches: Sequence[BatchLog], backlog: float) -> tuple[InputRows, ...]:
-    """Divide what `batches` read, and the `backlog` after them, among several inputs."""
+def input_rows(
+    names: Sequence[str], batches: Sequence[BatchLog], backlog: float, labels: Labels
+) -> tuple[InputRows, ...]:
+    """Divide what `batches` read, and the `backlog` after them, among several inputs; `labels` are the operators'."""
     rows = Counter[int]()
     for batch in batches:
         rows.update(batch.of_inputs)
-    labels = fullest_labels(batches) if batches and names else ()
     operators = operator_names(labels)
     whole = [batch for batch in batches if len(batch.stages) == len(labels)]
     made = []
@@ -229,7 +235,7 @@ def operator_metrics(
     """
     if not batches:
         return (), ()
-    labels = labels or fullest_labels(batches)
+    labels = labels or fullest_labels(batches, batches)
     whole = [batch for batch in batches if len(batch.stages) == len(labels)]
     works = [_work(batch, slot_cpus, source) for batch in whole]
     sampled = works if overhead_rate is None else [_work(batch, slot_cpus, source, overhead_rate) for batch in whole]

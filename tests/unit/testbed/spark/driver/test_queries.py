@@ -152,7 +152,7 @@ def test_jobs_of_the_sinks_own_are_no_part_of_the_tasks_that_write(counted):
     real = [replace(log, jobs=(reads,)) for log in real]
     found = added(real, noop)
     assert (found.task_s, found.record_s) == pytest.approx((0.03, 2e-5), rel=1e-6)
-    cost = write_cost(real, real, found, 1.0)
+    cost = write_cost(real, 1.0, real, found)
     assert (cost.jobs_s, cost.jobs_error_s, cost.jobs_at_once) == pytest.approx((50 * 0.15, 0.0, 50.0))
     assert cost.written == (1.0 if counted else None)
 
@@ -194,11 +194,12 @@ def test_growth_is_found_whatever_the_rows_and_stages_that_overlap_count_once():
 
 def test_commits_and_written_rows_are_read_from_the_batches():
     logs = [sunk(number, 1_000, written=400) for number in range(5)]
-    cost = write_cost(logs, logs, replace(NOTHING, batch_s=0.1, task_s=0.2, record_s=0.3), 1.0)
+    cost = write_cost(logs, 1.0, logs, replace(NOTHING, batch_s=0.1, task_s=0.2, record_s=0.3))
     assert (cost.outside_s, cost.log_s, cost.state_s) == pytest.approx((0.1, 0.05, 0.008))
     assert (cost.written, cost.batches, cost.growth_s) == (0.4, 5, 0.0)
     assert (cost.batch_s, cost.task_s, cost.record_s, cost.jobs_s) == (0.1, 0.2, 0.3, None)
-    assert write_cost([], [], NOTHING, 1.0) is None
+    assert cost.own_jobs == (0.0, 1.0)
+    assert write_cost([], 1.0) is None
 
 
 # --- the source alone

@@ -41,7 +41,7 @@ from workbench.testbed.spark.log.operators import (
 
 
 def test_useful_seconds_are_run_seconds_without_a_quota_and_operators_are_fed_by_their_stages(batch):
-    names = operator_names(fullest_labels([batch]))
+    names = operator_names(fullest_labels([batch], [batch]))
     assert operator_edges([batch], names) == (("source", names[0]), (names[0], names[1]))
     assert operator_edges([batch], [*names, "3 map"]) == ()
     assert operator_edges([], names) == ()
@@ -196,20 +196,33 @@ def test_jobs_that_a_sink_runs_for_itself_are_none_of_the_querys_operators(log):
     assert batch.threads_cpu_s == pytest.approx(6 * 0.05)
 
 
-@pytest.mark.parametrize("existing", ["Scan ExistingRDD", "InMemoryTableScan"])
-def test_jobs_within_foreach_batch_that_read_the_batch_again_are_the_querys(log, existing):
-    batch = of_two_jobs(log, node("Exchange", node(existing, ids={20: "number of output rows"})))
+@pytest.mark.parametrize(
+    "plan",
+    [
+        node("Exchange", node("Scan ExistingRDD", ids={20: "number of output rows"})),
+        node("Exchange", node("Scan ExistingRDD mergeMaterializedSource")),
+        node("Exchange", node("InMemoryTableScan")),
+        node("Scan"),
+        node("Execute SaveIntoDataSourceCommand"),
+        node("Exchange", node(SNAPSHOT), node("MicroBatchScan x", ids={27: "number of output rows"})),
+    ],
+    ids=lambda plan: plan["children"][-1]["nodeName"] if plan["children"] else plan["nodeName"],
+)
+def test_jobs_that_may_read_the_batch_are_the_querys(log, plan):
+    batch = of_two_jobs(log, plan)
     assert ([found.stage_id for found in batch.stages], batch.jobs) == ([1, 2, 3], ())
 
 
-def test_a_batch_that_compacts_a_table_now_and_then_hides_no_operator(batch):
-    """Within foreachBatch such a job reads the batch, so it is one of the query's, but not in each batch."""
-    compacts = replace(batch, stages=(*batch.stages, replace(batch.stages[-1], stage_id=9)))
-    batches = [batch, compacts, batch]
-    labels = fullest_labels(batches)
-    operators, _ = operator_metrics(batches, 2.0, 1.0, SourceCost(), labels)
-    assert [found.operator for found in operators] == ["source", "1 scan", "2 aggregate"]
-    assert operators[1].records_in == 2 * 300
+def test_a_stage_that_scans_the_batch_is_the_querys_whatever_its_plan(log):
+    events = [BEGIN[0], plan_of(4, node(SNAPSHOT)), job(1, execution=4, **OWN), task(1, 0, scanned=100), stage(1)]
+    batch = committed(log, events, state(9, 1_500))
+    assert ([found.stage_id for found in batch.stages], batch.jobs) == ([1], ())
+
+
+def test_a_batch_of_a_sinks_own_jobs_alone_is_none_without_stages(log):
+    events = [BEGIN[0], plan_of(4, node(SNAPSHOT)), job(1, execution=4, **OWN), task(1, 0, read=10), stage(1)]
+    batch = committed(log, events, state(9, 1_500))
+    assert ([found.stage_id for found in batch.stages], batch.jobs) == ([1], ())
 
 
 def test_jobs_are_the_querys_where_sparks_plans_do_not_show_what_reads_the_batch(log):
@@ -231,7 +244,7 @@ def test_a_stage_is_fed_by_the_one_whose_output_it_takes_from_an_earlier_job(log
         stage(3, parents=[2]),
     ]
     batch = committed(log, events, state(9, 1_500))
-    names = operator_names(fullest_labels([batch]))
+    names = operator_names(fullest_labels([batch], [batch]))
     assert operator_edges([batch], names) == (("source", names[0]), names)
 
 
@@ -321,14 +334,16 @@ def two_inputs():
 
 
 def test_rows_backlog_and_selectivity_are_told_by_input(two_inputs):
-    orders, payments = input_rows(("orders", "payments"), [two_inputs] * 2, 30.0)
+    orders, payments = input_rows(
+        ("orders", "payments"), [two_inputs] * 2, 30.0, fullest_labels([two_inputs], [two_inputs])
+    )
     assert (orders.name, orders.records, orders.selectivity) == ("orders", 400, 0.5)
     assert (payments.name, payments.records, payments.selectivity) == ("payments", 200, 1.0)
     assert (orders.backlog, payments.backlog) == (pytest.approx(20), pytest.approx(10))
     assert (orders.operators, payments.operators) == (("1 scan filter",), ("2 scan filter",))
-    assert input_rows((), [two_inputs], 0.0) == ()
+    assert input_rows((), [two_inputs], 0.0, ()) == ()
     both = replace(two_inputs, stages=(reading(0, 300, 300, 0, 1),))
-    orders, payments = input_rows(("orders", "payments"), [both], 0.0)
+    orders, payments = input_rows(("orders", "payments"), [both], 0.0, fullest_labels([both], [both]))
     assert (orders.records, orders.selectivity, orders.operators) == (200, None, ())
     assert payments.selectivity is None
 
