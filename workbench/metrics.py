@@ -169,7 +169,7 @@ class WriteCost:
     written: float | None = None  # rows written for each of these records; None where Spark does not count them
     growth_s: float = 0.0  # by which a batch outlasts the one before with as many rows; 0 if within the error
     batches: int = 0  # batches behind `growth_s`, from an empty sink on
-    jobs_s: float | None = None  # slots' seconds of a batch's jobs of the sink itself, as when Delta reads its log
+    jobs_s: float | None = None  # slot seconds of a batch's jobs on the table's log, as Delta's
     batch_error_s: float | None = None
     task_error_s: float | None = None
     record_error_s: float | None = None
@@ -179,7 +179,7 @@ class WriteCost:
 
     @property
     def own_jobs(self) -> tuple[float, float]:
-        """Slots' seconds of the sink's own jobs in a batch, which no operator counts, and tasks of them at once."""
+        """Slot seconds of the jobs on a table's log in a batch, which no operator counts, and tasks of them at once."""
         return (0.0, 1.0) if self.jobs_at_once is None else (self.jobs_s or 0.0, self.jobs_at_once)
 
 
@@ -216,6 +216,12 @@ class Observation:
         if not self.lacking_s:
             return self.batches
         return tuple(replace(batch, duration_s=batch.duration_s + self.lacking_s) for batch in self.batches)
+
+    @property
+    def busy_s(self) -> float:
+        """Slot seconds of the operators, and of jobs that no operator counts."""
+        own_s = 0.0 if self.writes is None else self.writes.own_jobs[0] * len(self.batches[1:])
+        return own_s + sum(operator.useful_s for operator in self.operators)
 
     @property
     def due_records(self) -> float:

@@ -97,6 +97,9 @@ def test_a_delta_table_has_the_rows_once_each_and_costs_a_commit_each_batch(tmp_
     assert written["id"] == [3 * number for number in range(len(written["id"]))]
     assert len(list(tmp_path.iterdir())) == 0
     assert seen.writes.batch_s > 0.05  # a commit reads and writes Delta's log
+    assert seen.writes.jobs_s > 0
+    assert seen.writes.jobs_at_once >= 1
+    assert sum(one.useful_s for one in seen.operators) > 0
 
 
 @contextmanager

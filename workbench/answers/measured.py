@@ -237,7 +237,7 @@ def _written(measurement: Measurement) -> list[Card]:
         "The sink adds to the driver, per batch": _erring(seen.batch_s, seen.batch_error_s),
         "The sink adds to a task, whatever its rows": _erring(seen.task_s, seen.task_error_s),
         "The sink adds to a task, per record read": _erring(seen.record_s, seen.record_error_s),
-        "The sink's own jobs, slots' time per batch": _erring(seen.jobs_s or None, seen.jobs_error_s),
+        "Jobs on the table's log, slot time per batch": _erring(seen.jobs_s or None, seen.jobs_error_s),
         "Rows written per record read": seen.written,
         "Driver, of a batch, without any task": units.seconds(seen.outside_s),
         "Driver, offsets and commits to the checkpoint": units.seconds(seen.log_s),

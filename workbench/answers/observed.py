@@ -31,7 +31,7 @@ _PARTS = {
     "driver, per task": "the driver's work for each task",
     "tasks, fixed": "what every task costs before its first row",
     "rows": "the rows themselves",
-    "sink": "the sink's own jobs",
+    "log": "jobs on the table's log",
     "state": "going through the state",
 }
 _OF_FILES = ("FileStreamSource", "DeltaSource", "CloudFilesSource")

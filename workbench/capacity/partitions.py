@@ -206,7 +206,7 @@ def _layout(problem: _Problem, partitions: Mapping[str, int], rows: float) -> Ba
     batch = problem.batch
     stages, took = [], {"the driver": batch.driver_s + batch.driver_task_s * sum(partitions.values())}
     if batch.jobs_s:
-        took["the sink's own jobs"] = batch.unsplit_s(problem.slots) - batch.driver_s
+        took["jobs on the table's log"] = batch.unsplit_s(problem.slots) - batch.driver_s
     for line in batch.stages:
         count = partitions[line.name]
         ratio = line.scale * (max(rows, 1.0) / count) ** (line.power - 1)

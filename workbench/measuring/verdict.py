@@ -190,9 +190,7 @@ def _in_doubt(
         return "warming", f"Compilers used {observation.compiling:.1f} cores, so the code still gets faster"
     if slots is None or not observation.operators or not observation.batches:
         return None
-    own_s = 0.0 if observation.writes is None else observation.writes.own_jobs[0] * len(observation.batches[1:])
-    useful_s = own_s + sum(one.useful_s for one in observation.operators)
-    busy = useful_s / (slots * max(observation.elapsed_s, 1e-9))
+    busy = observation.busy_s / (slots * max(observation.elapsed_s, 1e-9))
     batches_s = _mean_s(observation) + observation.lacking_s
     if busy < _BUSY and batches_s < _FULL * interval_s:
         return (

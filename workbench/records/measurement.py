@@ -351,9 +351,9 @@ def nearest_run(runs: Iterable[Measurement], budget: Budget) -> Measurement | No
 
     It is the latest of several on one budget, since a run is repeated when the one before is doubtful.
     """
-    latest_first = reversed(tuple(runs))
+    latest = {run.budget: run for run in runs if run.estimate.observation and run.estimate.observation.operators}
     return min(
-        (run for run in latest_first if run.estimate.observation is not None and run.estimate.observation.operators),
+        latest.values(),
         key=lambda run: (
             abs(run.budget.profile.memory_mb - budget.profile.memory_mb),
             abs(run.budget.slots - budget.slots),

@@ -152,7 +152,7 @@ class BatchLayout:
     best_s: Mapping[int, float]  # the same if the layout were made for this slot count alone
     interval_s: float
     rate: float = 0.0  # records/s at which a batch fills the interval, by the costs of its parts; 0: unknown
-    limit: str = ""  # the largest part of a batch: a stage, the driver or the sink's own jobs; "" if unknown
+    limit: str = ""  # the largest part of a batch: a stage, the driver or jobs on the table's log; "" if unknown
 
     @property
     def late(self) -> tuple[int, ...]:

@@ -39,7 +39,7 @@ _LIMITS = {
     "driver, per task": "what tasks cost the driver: fewer partitions would help",
     "tasks, fixed": "what each task costs whatever its rows: fewer partitions or a longer trigger interval would help",
     "rows": "work on the rows, which more slots share",
-    "sink": "the sink's own jobs, such as reading a table's log: a longer trigger interval would help",
+    "log": "jobs on the table's log: a longer trigger interval would help",
     "state": "going through the state, which more slots share: a longer trigger interval would help, or rows that stay "
     "for less time",
 }
@@ -48,7 +48,7 @@ _SPENT = {
     "driver, per task": "for the driver's work per task",
     "tasks, fixed": "of fixed work in tasks",
     "rows": "for the rows",
-    "sink": "for the sink's own jobs",
+    "log": "for jobs on the table's log",
     "state": "to go through the state",
 }
 
@@ -123,7 +123,7 @@ def written(measurement: Measurement) -> str:
     if hidden:
         said += f" What it adds {', '.join(hidden)} does not stand out from the scatter of its batches."
     if seen.jobs_s:
-        said += f" Its own jobs take {units.seconds(seen.jobs_s)} of the slots' time in each batch."
+        said += f" Jobs on the table's log take {units.seconds(seen.jobs_s)} of slot time in each batch."
     if seen.growth_s:
         count = max(1, round(_LOST * measurement.budget.interval_s / seen.growth_s))
         often = "after each batch" if count == 1 else f"every {units.count(count, 'batches')}"

@@ -163,7 +163,7 @@ def _slots(measurement: Measurement) -> Iterator[Check]:
         "time, at key skew and at the number of tasks.",
     )
     if not measurement.machine.dedicated:
-        cores = "" if used is None else f" The tasks' threads used {used:.2f} cores per slot."
+        cores = "" if used is None else f" The query's tasks used {used:.2f} cores per slot."
         yield Check(
             "Were the slots' cores dedicated?",
             "The cluster counts cores but does not limit them, so a slot may have had more or less than its own."

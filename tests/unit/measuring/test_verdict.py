@@ -5,7 +5,7 @@ import pytest
 from workbench.errors import WorkbenchError
 from workbench.measuring import judge
 from workbench.measuring.verdict import backlog_trend
-from workbench.metrics import Batch, Disturbance, Observation, OperatorMetrics
+from workbench.metrics import Batch, Disturbance, Observation, OperatorMetrics, WriteCost
 
 RATE = 1000.0
 
@@ -113,6 +113,10 @@ def test_slots_that_idle_or_are_kept_from_their_quota_are_not_at_capacity():
     assert judge(grown, slots=None).verdict == "overloaded"  # operators side by side share no slots
     busy = replace(grown, operators=(replace(work, useful_s=30.0),))
     assert judge(busy, slots=2, interval_s=2.0).verdict == "overloaded"
+    logs = replace(grown, writes=WriteCost(0.0, 0.0, jobs_s=1.8, jobs_at_once=1.0))  # in each of the ten batches
+    assert judge(logs, slots=2, interval_s=2.0).verdict == "overloaded"
+    of_old = replace(grown, writes=WriteCost(0.0, 0.0, jobs_s=1.8))
+    assert judge(of_old, slots=2, interval_s=2.0).verdict == "not-at-capacity"
 
 
 def test_what_is_sustained_in_spite_of_everything_or_but_for_one_late_batch_is_sustained():

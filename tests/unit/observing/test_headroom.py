@@ -4,13 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from event_log_lines import BEGIN, committed, job, node, plan_of, stage, state, task
 from written_logs import TRUE, a_day, events, progress_of, written
 
 from workbench.capacity.model import fit_micro_batch
 from workbench.errors import WorkbenchError
 from workbench.observing import as_measurement, headroom, read_log
-from workbench.observing.running_query import SeenBatch, load_of
+from workbench.observing.running_query import SeenBatch, block_of, load_of
 from workbench.study import observe
+from workbench.testbed.spark import EventLog
 
 
 def test_the_rate_is_told_from_a_load_that_never_reaches_it_and_the_farther_it_is_the_wider_is_its_interval(tmp_path):
@@ -191,3 +193,17 @@ def test_a_clock_that_is_set_back_leaves_the_load_as_it_is():
     usual = [batch(2.0 * place, 1.0, 1000) for place in range(100)]
     back = [replace(one, start_s=one.start_s - 3600.0 * (one.start_s >= 100.0)) for one in usual]
     assert load_of(back, 2.0).mean_rate == pytest.approx(load_of(usual, 2.0).mean_rate, rel=0.02)
+
+
+def test_jobs_on_a_tables_log_are_a_part_of_a_batch_and_no_operator(tmp_path):
+    (tmp_path / "log").touch()
+    inner = {"spark.sql.execution.root.id": "3"}
+    events = [BEGIN[0], job(1), task(1, 0, scanned=100), stage(1), plan_of(4, node("Scan json file:/lake/_delta_log"))]
+    events += [job(2, execution=4, **inner), *(task(2, number, read=9) for number in range(4)), stage(2)]
+    batch = committed(EventLog(tmp_path / "log"), events, state(9, 1_500))
+    batches = [replace(batch, progress=batch.progress | {"timestamp": f"2026-11-30T12:00:0{n}Z"}) for n in range(4)]
+    seen = block_of(batches, 2).observation
+    assert [one.operator for one in seen.operators] == ["1 scan"]
+    assert (seen.writes.jobs_s, seen.writes.jobs_at_once) == pytest.approx((0.4, 4.0))
+    assert seen.busy_s == pytest.approx(3 * (0.1 + 0.4))
+    assert block_of([replace(one, jobs=()) for one in batches], 2).observation.writes is None

@@ -296,6 +296,9 @@ def test_the_nearest_run_is_the_latest_of_several_on_one_budget():
     again, other = replace(first, testbed="again"), replace(first, budget=replace(first.budget, slots=9))
     assert nearest_run((first, again, other), first.budget) is again
     assert nearest_run((first, again, other), replace(first.budget, slots=8)) is other
+    lower = replace(first, budget=replace(first.budget, slots=7))
+    assert nearest_run((lower, other), replace(first.budget, slots=8)) is lower
+    assert nearest_run((other, lower), replace(first.budget, slots=8)) is other
     unseen = replace(first, estimate=replace(first.estimate, observation=None, probes=()))
     assert nearest_run((first, unseen), first.budget) is first
     assert nearest_run((unseen,), first.budget) is None

@@ -5,8 +5,8 @@ A batch holds the driver (planning, offsets, commits, scheduling each task) and 
     seconds = d + e tasks + j / slots + sum over stages of waves x (a + b x rows of a task + c x rows in its state)
 
 - ``d``, ``e``: the driver's, fixed and for each task: what is left of a batch beyond its slots' own seconds.
-- ``j``: of the sink's own jobs, as when Delta reads its log: their slot seconds, the same in each batch. They get no
-  shorter than their tasks allow that run at once.
+- ``j``: of jobs on a table's log, as Delta's: their slot seconds, the same in each batch. They get no shorter than
+  their tasks allow that run at once.
 - ``a``, ``b``: of one task of a stage, fixed (its start, opening and committing its state) and for each row.
 - ``c``: for each row in the state of a join or a deduplication, which goes through it at every batch. It is fitted
   where rows stay far longer than a batch takes, and where readings distinguish it from ``a`` and ``b``. By Little's law
@@ -21,6 +21,7 @@ each other, which is exact where each fills its waves.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -82,11 +83,11 @@ class MicroBatch:
     readings: int  # how many batches were seen
     # how much faster a task runs while other slots idle, where slots are shares of one quota
     speedup: float = 1.0
-    jobs_s: float = 0.0  # slot seconds of the sink's own jobs
+    jobs_s: float = 0.0  # slot seconds of jobs on a table's log
     jobs_at_once: float = 1.0  # tasks of theirs that run at once, where there are slots for them
 
     def unsplit_s(self, slots: _Counts) -> _Counts:
-        """Seconds on `slots` that no layout of partitions changes: the driver's fixed ones, and the sink's own jobs."""
+        """Seconds on `slots` that no partitions change: the driver's fixed ones, and jobs on a table's log."""
         share: _Counts = np.maximum(1 / slots, 1 / (self.jobs_at_once * self.speedup))
         return self.driver_s + self.jobs_s * share
 
@@ -128,7 +129,7 @@ class MicroBatch:
             ),
         }
         if self.jobs_s:
-            spent["sink"] = self.unsplit_s(slots) - self.driver_s
+            spent["log"] = self.unsplit_s(slots) - self.driver_s
         if any(stage.held_s for stage in self.stages):
             spent["state"] = sum(
                 float(turns(count, slots, self.speedup)) * stage.state_s(rate / count) for stage, count in tasks
@@ -198,7 +199,7 @@ class Reading:
     stateful: tuple[bool, ...]
     scans: tuple[bool, ...]
     held: tuple[tuple[float, float], ...] = ()  # rows in each stage's state, and how long a source row stays there
-    jobs: tuple[float, float] = (0.0, 1.0)  # slot seconds of the sink's own jobs, and how many tasks run at once
+    jobs: tuple[float, float] = (0.0, 1.0)  # slot seconds of jobs on a table's log, and tasks of them at once
 
     def tasks(self, place: int) -> int:
         """Return the number of tasks of a stage."""
@@ -211,7 +212,7 @@ class Reading:
 
 
 def readings_of(runs: Iterable[Measurement]) -> tuple[tuple[str, ...], list[Reading]]:
-    """Return the names of the stages, and the observations of `runs` that show all of them."""
+    """Return the names of the stages, and the observations of `runs` that show as many: the commonest number."""
     found: list[tuple[tuple[str, ...], Reading, CoreSpeed | None]] = []
     for run in runs:
         if run.tasks is not None:
@@ -219,8 +220,10 @@ def readings_of(runs: Iterable[Measurement]) -> tuple[tuple[str, ...], list[Read
         for probe in (*run.estimate.probes, *run.load_curve, *run.divided):
             if probe.phase != "warm-up":
                 found += [(*one, probe.observation.cores) for one in _reading(run.budget.slots, probe)]
-    names = max((names for names, _, _ in found), key=len, default=())
-    whole = [one for one in found if len(one[0]) == len(names)]  # others lack a node without rows
+    counts = Counter(len(names) for names, _, _ in found)
+    most = max(counts, key=lambda stages: (counts[stages], stages), default=0)
+    whole = [one for one in found if len(one[0]) == most]  # others lack a node without rows, or compacted a table
+    names = whole[0][0] if whole else ()
     slower = slowness([cores for _, _, cores in whole])
     return names, [
         replace(

@@ -141,7 +141,7 @@ def check_cores(runs: Iterable[Measurement]) -> ModelFinding | None:
     if not counted:
         return None
     used = [cores for run in counted if (cores := run.used_cores) is not None]
-    seen = f" Their tasks' threads used {min(used):.2f} to {max(used):.2f} cores per slot." if used else ""
+    seen = f" The query's tasks used {min(used):.2f} to {max(used):.2f} cores per slot." if used else ""
     return ModelFinding(
         "cores not dedicated",
         max(used, default=0.0),

@@ -23,10 +23,10 @@ def source_share(measurements: Iterable[Measurement]) -> float | None:
     """Median share of the busy time that the measuring source took; None if it does not run in the slots."""
     shares = []
     for one in measurements:
-        seen = () if one.estimate.observation is None or one.tasks is not None else one.estimate.observation.operators
-        whole = sum(operator.useful_s for operator in seen)
-        if whole > 0 and any(operator.is_source for operator in seen):
-            shares.append(sum(operator.useful_s for operator in seen if operator.is_source) / whole)
+        seen = one.estimate.observation
+        if one.tasks is None and seen is not None and seen.busy_s > 0:
+            of_source = [operator.useful_s for operator in seen.operators if operator.is_source]
+            shares += [sum(of_source) / seen.busy_s] if of_source else []
     return statistics.median(shares) if shares else None
 
 

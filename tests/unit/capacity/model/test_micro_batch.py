@@ -70,7 +70,7 @@ def test_fixed_parts_that_fill_the_interval_leave_no_rate(exact):
 
 
 def with_jobs(run, seconds, at_once, more_s=None):
-    """Let a sink run jobs of its own in each batch: these slot seconds, with `at_once` tasks at a time."""
+    """Let each batch run jobs on a table's log: these slot seconds, with `at_once` tasks at a time."""
 
     def longer(probe):
         seen = probe.observation
@@ -87,7 +87,7 @@ def with_jobs(run, seconds, at_once, more_s=None):
 
 
 @pytest.mark.parametrize("at_once", [0.5, 4.0])
-def test_a_sinks_own_jobs_take_less_of_a_batch_on_more_slots_and_none_of_its_rows(at_once):
+def test_jobs_on_a_tables_log_take_less_of_a_batch_on_more_slots_and_none_of_its_rows(at_once):
     engine, jobs_s = Engine(), 1.2
     runs = [with_jobs(engine.run(n, 5.0, divided=(4 * n,), loads=(0.2, 0.5)), jobs_s, at_once) for n in (1, 2)]
     parts = fit_micro_batch(runs)
@@ -98,10 +98,12 @@ def test_a_sinks_own_jobs_take_less_of_a_batch_on_more_slots_and_none_of_its_row
         rate = filling(lambda rows, n=slots, more_s=took_s: engine.batch_s(rows, n, n) + more_s, 5.0)
         assert parts.rate(slots, slots, 5.0) == pytest.approx(rate, rel=0.02)
         spent = parts.parts_s(rate * 5.0, slots, slots)
-        assert spent["sink"] == pytest.approx(took_s, rel=0.02)
+        assert spent["log"] == pytest.approx(took_s, rel=0.02)
         assert sum(spent.values()) == pytest.approx(5.0, rel=0.02)
         faster = parts.on_cores(2.0).parts_s(rate * 5.0, slots, slots)
         assert sum(faster.values()) == pytest.approx(2.5, rel=0.02)
+    layout = bids2_micro_batch(replace(parts, jobs_s=9.0), 4, 5.0)
+    assert layout.limit == "jobs on the table's log"
     layout = bids2_micro_batch(parts, 4, 5.0)
     assert layout.rate >= parts.rate(4, 4, 5.0) * 0.999
     assert layout.batch_s[4] == pytest.approx(5.0, rel=1e-3)
@@ -119,6 +121,17 @@ def test_jobs_of_some_batches_count_by_their_mean_and_old_figures_of_them_do_not
     # they were seconds without a quota, and among the operators as well
     former = [with_jobs(run, 3.0, None, more_s=0.0) for run in runs]
     assert fit_micro_batch(former) == fit_micro_batch(runs)
+
+
+def test_a_reading_with_a_stage_that_others_lack_does_not_hide_them():
+    runs = [Engine().run(n, divided=(4 * n,), loads=(0.2, 0.5)) for n in (1, 2, 4)]
+    first, *others = runs
+    seen = first.load_curve[0].observation
+    compacts = replace(seen, operators=(*seen.operators, replace(seen.operators[-1], operator="3 map")))
+    odd = replace(first, load_curve=(replace(first.load_curve[0], observation=compacts), *first.load_curve[1:]))
+    parts = fit_micro_batch([odd, *others])
+    assert [stage.name for stage in parts.stages] == ["1 scan", "2 aggregate"]
+    assert parts.readings == fit_micro_batch(runs).readings - 1
 
 
 HELD_S, STAYS_S = 4e-6, 600.0

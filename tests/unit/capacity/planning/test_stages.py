@@ -27,7 +27,7 @@ from workbench.capacity.planning.checks import (
 from workbench.capacity.planning.stages import least_slots, source_share
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
-from workbench.metrics import ExecutorPace
+from workbench.metrics import ExecutorPace, WriteCost
 from workbench.records import CapacityPlan, InstanceType, OperatorCost
 from workbench.study import Planned, Study, read_planned, study_from, write_planned
 from workbench.study.planned import plan_targets
@@ -183,6 +183,9 @@ def test_a_batch_is_laid_out_with_what_it_took_besides_its_stages():
     staged = sum(stage.fixed_s + stage.scale * records / slots * stage.per_row_s for stage in batch.stages)
     assert batch.driver_s == pytest.approx(duration - staged)
     assert batch.driver_s > 0.5
+    logged = batch_of([seeing(run, writes=WriteCost(0.0, 0.0, jobs_s=0.4, jobs_at_once=8.0))], None)
+    assert logged.unsplit_s(slots) == pytest.approx(batch.driver_s)
+    assert logged.unsplit_s(2 * slots) == pytest.approx(batch.driver_s - 0.4 / (2 * slots))
     exploration = staged_exploration()
     made = plan(exploration, 1.5e4, memory_mb=[600])
     layout = laid_out(made.layout.stages, made.budget.slots, 2.0, rate=1.5e4)
@@ -255,6 +258,10 @@ def test_a_young_state_is_said_where_it_is_not_known_to_grow_without_bound():
 def test_the_share_of_the_source_is_said(exploration):
     made = plan(staged_exploration(source=0.4), 1.5e4, memory_mb=[600])
     assert made.source_share == pytest.approx(0.4)
+    run, *_ = staged_exploration(source=0.4).measurements
+    seen = run.estimate.observation
+    logs = WriteCost(0.0, 0.0, jobs_s=seen.busy_s / len(seen.batches[1:]), jobs_at_once=1.0)  # as long as all else
+    assert source_share([seeing(run, writes=logs)]) == pytest.approx(0.2)
     note = next(card for card in made.cards if card.concern == "source share")
     assert note.value == pytest.approx(0.4)
     assert (

@@ -94,11 +94,11 @@ class BatchLog:
     executor_cpu_s: float | None = None  # CPU seconds of the executor; None if unknown
     python_cpu_s: float = 0.0  # of its Python workers
     quota: bool = False  # whether it ran under a CPU quota; its run seconds then include throttling
-    jobs: tuple[Stage, ...] = ()  # stages of the sink's own jobs, as when Delta reads its log; not among `stages`
+    jobs: tuple[Stage, ...] = ()  # stages of jobs on a table's log, as Delta's; not among `stages`
 
     @property
     def all_stages(self) -> tuple[Stage, ...]:
-        """The query's stages and those of the sink's own jobs."""
+        """The query's stages and those of jobs on a table's log."""
         return self.stages + self.jobs
 
     @property
@@ -214,7 +214,7 @@ def _row_number(offset: object) -> int:
 
 _KEPT_PLANS, _KEPT_BATCHES = 50, 50  # of batches that are not committed
 _HASHED = re.compile(r"Exchange hashpartitioning\((.*), \d+\)")
-_TABLE_LOG = "_delta_log"
+_TABLE_LOG = re.compile("_delta_log|DeltaLogFileIndex")
 _SILENT = ("WholeStageCodegen", "InputAdapter", "Exchange", "ColumnarToRow", "AQEShuffleRead")
 
 
@@ -367,9 +367,9 @@ class Events:
         (self._sinks if of_sink else self._stages)[owner][info["Stage ID"]] = made
 
     def _reads_a_log(self, execution: int) -> bool:
-        """Whether a job reads a table's log, and nothing of its batch: Delta does so for itself."""
+        """Whether a job reads a table's log, and nothing of its batch: Delta does so for itself, and at times."""
         plan, scans = self._plans.get(execution, ({}, frozenset()))
-        return bool(plan) and not scans and any(_TABLE_LOG in name + text for name, text, _ in _walk(plan))
+        return bool(plan) and not scans and any(_TABLE_LOG.search(name + text) for name, text, _ in _walk(plan))
 
 
 class EventLog(Events):

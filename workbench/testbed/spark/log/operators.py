@@ -105,7 +105,7 @@ def _work(
 
 
 def own_jobs(batches: Iterable[BatchLog], slot_cpus: float) -> tuple[list[float], float]:
-    """Return the slot seconds of the sink's own jobs in each batch, and how many of their tasks run at once."""
+    """Return the slot seconds of jobs on a table's log in each batch, and how many of their tasks run at once."""
     spent, alone_s = [], 0.0
     for batch in batches:
         alone = replace(batch, stages=batch.jobs, python_cpu_s=0.0)  # the Python workers are the query's

@@ -181,9 +181,21 @@ def of_two_jobs(log, plan):
     return committed(log, events, state(9, 1_500))
 
 
-def test_jobs_that_a_sink_runs_for_itself_are_none_of_the_querys_operators(log):
+@pytest.mark.parametrize(
+    "plan",
+    [
+        node("Exchange", node(SNAPSHOT, ids={20: "number of output rows"})),
+        # Spark cuts the text of a long path
+        node(
+            "Exchange",
+            node("Scan json") | {"simpleString": "FileScan json Location: DeltaLogFileIndex(1 paths)[s3a:..."},
+        ),
+    ],
+    ids=["snapshot", "file"],
+)
+def test_jobs_on_a_tables_log_are_none_of_the_querys_operators(log, plan):
     """Delta reads its log in each batch, and writes it out whole at every tenth."""
-    batch = of_two_jobs(log, node("Exchange", node(SNAPSHOT, ids={20: "number of output rows"})))
+    batch = of_two_jobs(log, plan)
     assert [found.stage_id for found in batch.stages] == [1]
     assert [found.stage_id for found in batch.jobs] == [2, 3]
     assert [found.operator for found in operators_of(batch)] == ["1 scan"]
