@@ -90,7 +90,7 @@ def main():
             "its log": cost.log_s,
             "a task": cost.task_s,
             "a million rows": cost.record_s and 1e6 * cost.record_s,
-            "tasks of its own": cost.jobs_s,
+            "jobs on its log": cost.jobs_s,
             "more each batch": cost.growth_s,
         }
         said = ", ".join(f"{name} {1000 * one:.1f} ms" for name, one in each.items() if one is not None)

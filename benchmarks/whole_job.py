@@ -66,7 +66,7 @@ ORDERS, PAID, LAG_MS = 60_000, 0.8, 4_000
 BARE = ("--sink", "noop", "--checkpoint", "memory")
 PARTS = (  # name, field of what writing took, factor
     ("the sink, driver, ms a batch", "batch_s", 1e3),
-    ("the sink's own jobs, ms a batch", "jobs_s", 1e3),
+    ("jobs on the table's log, ms a batch", "jobs_s", 1e3),
     ("the sink, ms a task", "task_s", 1e3),
     ("the sink, us a record", "record_s", 1e6),
     ("offsets and commits, driver, ms a batch", "log_s", 1e3),

@@ -240,7 +240,7 @@ class Events:
     _owned: dict[tuple[str, int], list[int]] = field(default_factory=lambda: defaultdict(list))
     _ended: dict[int, _Ended] = field(default_factory=lambda: defaultdict(dict))
     _stages: dict[tuple[str, int], dict[int, Stage]] = field(default_factory=lambda: defaultdict(dict))
-    _sinks: dict[tuple[str, int], dict[int, Stage]] = field(default_factory=lambda: defaultdict(dict))
+    _log_stages: dict[tuple[str, int], dict[int, Stage]] = field(default_factory=lambda: defaultdict(dict))
     _failures: dict[str, str] = field(default_factory=dict)
     _unread: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     lost: dict[str, str] = field(default_factory=dict)
@@ -308,7 +308,7 @@ class Events:
 
     def _commit(self, progress: dict[str, Any]) -> tuple[str, BatchLog] | None:
         query, number = progress["id"], progress["batchId"]
-        stages, jobs = (kept.pop((query, number), {}) for kept in (self._stages, self._sinks))
+        stages, jobs = (kept.pop((query, number), {}) for kept in (self._stages, self._log_stages))
         self._forget_batches(query, number)  # this batch, and abandoned ones
         if not any(source.get("numInputRows") for source in progress["sources"]):
             if released := rows_of(progress):
@@ -325,7 +325,7 @@ class Events:
 
     def _forget(self, owner: tuple[str, int]) -> None:
         self._stages.pop(owner, None)
-        self._sinks.pop(owner, None)
+        self._log_stages.pop(owner, None)
         for stage in self._owned.pop(owner):
             self._jobs.pop(stage, None)
             self._ended.pop(stage, None)
@@ -363,11 +363,11 @@ class Events:
         begun_s, ended_s = ((info.get(f"{end} Time") or 0) / 1000 for end in ("Submission", "Completion"))
         tasks = tuple(task for task, _ in ended)
         made = Stage(info["Stage ID"], parents, tasks, nodes, begun_s, ended_s, *_shuffled_by(found))
-        of_sink = made.scan is None and self._reads_a_log(executions[0])
-        (self._sinks if of_sink else self._stages)[owner][info["Stage ID"]] = made
+        of_log = made.scan is None and self._reads_a_log(executions[0])
+        (self._log_stages if of_log else self._stages)[owner][info["Stage ID"]] = made
 
     def _reads_a_log(self, execution: int) -> bool:
-        """Whether a job reads a table's log, and nothing of its batch: Delta does so for itself, and at times."""
+        """Whether a job reads a table's log and nothing of its batch, as Delta's own jobs do."""
         plan, scans = self._plans.get(execution, ({}, frozenset()))
         return bool(plan) and not scans and any(_TABLE_LOG.search(name + text) for name, text, _ in _walk(plan))
 
