@@ -136,7 +136,11 @@ def _batches(measurement: Measurement) -> list[Card]:
     rows = [batch.records for batch, _ in data.batches]
     if not rows:
         return [Card("batches", title, "No probe was made after the warm-up.", kind="no-data")]
-    part = "" if data.line is None else f" The fixed part is {units.share(data.line.fixed / data.interval_s)} of it."
+    part = (
+        ""
+        if data.line is None
+        else f" The fixed part is {units.share(data.line.fixed / data.interval_s)} of the interval."
+    )
     ends = f"{units.scaled(min(rows), '')} to {units.scaled(max(rows), 'records')}"
     finding = f"{data.finding}.{part} Seen were batches of {ends}."
     judged = (probe for probe in measurement.estimate.probes if probe.judgement is not None)

@@ -301,7 +301,7 @@ def _taken(measured: Sequence[Measurement], runs: int) -> str:
         return f"{said}, {total} of simulated time, by {measured[0].testbed}."
     if kind in {"recorded", "observed"}:
         return f"{said}, taken from {measured[0].testbed}."
-    return f"{said} took {total} to measure."
+    return f"The probes of {said} took {total}."
 
 
 AT_ONCE = (_refused, _model, _start, forms)  # what a page shows unfolded after the answer

@@ -60,8 +60,8 @@ def checks(measurement: Measurement) -> Iterator[Check]:
         not (estimate.exhausted or wide),
         "The bracket became as narrow as asked.",
         "The probes ran out before the bracket was as narrow as asked.",
-        "Use the bracket, not the single rate; or ask for a wider one (--tolerance) or for more time (--minutes), "
-        "or in Python allow more probes: CapacityEstimator(max_probes=..., most_s=...).",
+        "Use the bracket, not the single rate; or ask for a wider one (--tolerance) or for more time (--minutes; in "
+        "a study deployment: separate), or in Python allow more probes: CapacityEstimator(max_probes=..., most_s=...).",
     )
     quieter = "measure again on a quieter machine, or " if ran else ""
     yield _check(

@@ -49,7 +49,7 @@ def test_missing_results_are_not_yet_and_checks_that_could_not_be_made_are_count
 @pytest.mark.parametrize(
     ("change", "advice"),
     [
-        ({"exhausted": True}, "ask for a wider one (--tolerance) or for more time (--minutes)"),
+        ({"exhausted": True}, "ask for a wider one (--tolerance) or for more time (--minutes;"),
         ({"limit": "source"}, "The rate is the source's, not the query's"),
         ({"contradictions": (12_900.0,)}, "The bracket encloses the rates in doubt"),
     ],

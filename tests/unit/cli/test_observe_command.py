@@ -86,7 +86,7 @@ def test_advice_is_for_a_log_and_for_the_risk_that_was_asked_for(log, run, print
     assert "Make at least" not in by_margin
     code, by_risk = run("observe", log, "--target", "40000", "120000", "--risk", "0.02")
     assert code == 1
-    assert "Set a lower rate, accept a larger risk, or" in by_risk.err
+    assert "Set a lower rate, accept a larger risk, lengthen" in by_risk.err
     assert "instead of by margin" not in by_risk.out
 
 

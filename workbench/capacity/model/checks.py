@@ -223,17 +223,24 @@ def _left_out(runs: Sequence[Run], fitted: Sequence[int], left_out: Mapping[int,
 
 
 def _doubtful(runs: Sequence[Run], fitted: Sequence[int], asked: Asked) -> ModelFinding | None:
-    reasons = {
-        row: why for row in fitted if isinstance(run := runs[row], Measurement) and (why := _doubt(run.estimate))
-    }
-    if not reasons:
+    ran = ((row, runs[row]) for row in fitted)
+    doubted = {row: run.estimate for row, run in ran if isinstance(run, Measurement) and _doubt(run.estimate)}
+    if not doubted:
         return None
-    quieter = remedies(asked).quieter
-    verb = "is" if len(reasons) == 1 else "are"
+    remedy = remedies(asked).quieter
+    if asked.kind == "spark" and all(map(_left_alone, doubted.values())):
+        remedy = Advice("Check the plan with workbench verify.")
+    verb = "is" if len(doubted) == 1 else "are"
+    reasons = {row: _doubt(one) for row, one in doubted.items()}
     share = f"{len(reasons)} of {units.some(len(fitted), 'fitted run')} {verb} doubtful. "
     return ModelFinding(
-        "doubtful runs", len(reasons), share + describe_runs(runs, reasons), quieter.words, quieter.command
+        "doubtful runs", len(reasons), share + describe_runs(runs, reasons), remedy.words, remedy.command
     )
+
+
+def _left_alone(estimate: MstEstimate) -> bool:
+    judged = (probe.judgement for probe in estimate.probes if probe.judgement is not None)
+    return estimate.steady and not any(one.disturbed or one.repeatable for one in judged)
 
 
 def _doubt(estimate: MstEstimate) -> str:

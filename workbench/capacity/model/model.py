@@ -223,6 +223,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             return step * found
         most = max(MAX_SLOTS // step, first)
         that_many, highest = "that many sustain", capacities([most])[0]
+        within = ""
         if self.law_ is not None:  # more slots may reduce capacity, or not raise it
             tried = np.unique(np.geomspace(first, most, _TRIED).astype(int)).tolist()
             reached = capacities(tried)
@@ -232,8 +233,10 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             place = int(np.argmax(reached * (1 + _SAME) >= highest))  # the fewest
             if tried[place] < most:
                 that_many = f"{units.some(step * tried[place], 'slot')} sustain the most,"
+                within = "" if risk is not None else self._within(memory_mb, step * tried[place])
         safely = "" if risk is None else f" with a risk of at most {risk:g}"
         accept = "" if risk is None else "accept a larger risk, "
+        longer = "lengthen the trigger interval, " if self.batch is not None else ""
         most_rate, asked = units.ends(float(highest), needed, "records/s")
         times = "" if margin == 1 else f" ({margin:g} x {units.rate(rate)})"
         alike = "" if step == 1 else f" in executors of {step:,}"
@@ -245,8 +248,14 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             )
         raise WorkbenchError(
             f"No number of slots up to {MAX_SLOTS:,}{alike} sustains {what}: by the {self.form} form {that_many} "
-            f"{most_rate}. Set a lower rate, {accept}or measure larger budgets."
+            f"{most_rate}{within}. Set a lower rate, {accept}{longer}or measure larger budgets."
         )
+
+    def _within(self, memory_mb: float, slots: int) -> str:
+        if not self._by_law:
+            return ""
+        low, high = (float(end[0]) for end in self.interval([[memory_mb, slots]]))
+        return f" (90 %: {' to '.join(units.ends(low, high))})"
 
     def attains(self, rate: float, memory_mb: float, margin: float, *, risk: float) -> bool:
         """Whether any number of slots is enough; see `slots_for`."""

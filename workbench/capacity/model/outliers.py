@@ -98,7 +98,7 @@ def _reason_and_remedy(run: Run) -> tuple[str, str] | None:
     else:
         ended = "the probes ran out" if estimate.exhausted else "the highest rate allowed was reached"
         why = f"{ended} before a rate was too high, {least}"
-    return why, "Allow more minutes, or raise the tolerance, so that the probes suffice."
+    return why, "Raise the tolerance, or set deployment: separate, which gives each run more time."
 
 
 def full(run: Run) -> float | None:

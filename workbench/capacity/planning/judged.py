@@ -82,12 +82,13 @@ def judge(
     """
     found = {one.concern: one for one in plan.cards}
     far_off = plan.extrapolation > FAR
-    doubtful = found["doubtful runs"].value / plan.runs if "doubtful runs" in found else 0.0
+    runs = found.get("doubtful runs")
+    share = runs.value / plan.runs if runs else 0.0
     spread = found["forms disagree"].value if "forms disagree" in found and far_off else 0.0
     form = min(alike, key=lambda name: alike[name], default="")
     below = plan.extrapolation > 1 and alike.get(form, math.inf) < load
     width = plan.high / plan.low if plan.low > 0 else math.inf
-    larger, safer, quieter = remedies(asked or Asked(), plan.rate, room, plan.budget.slots)
+    larger, safer, _ = remedies(asked or Asked(), plan.rate, room, plan.budget.slots)
     safer = safer if attainable else larger
     short = f"The probability that its capacity is below the rate is {units.chance(risk)}."
     far = f"It has {units.number(plan.extrapolation, 2)} times as many slots as the largest deployment measured."
@@ -113,7 +114,7 @@ def judge(
         (far_off, far, larger),
         (falls_short(risk), short, safer),
         (below, f"By the {form} form, which fits the runs about as well, its capacity is only {other}.", larger),
-        (doubtful > 0.5, f"{units.chance(doubtful)} of the runs are doubtful.", quieter),
+        *([(share > 0.5, f"{units.chance(share)} of the runs are doubtful.", runs.advised)] if runs else []),
         *((True, found[concern].finding, found[concern].advised) for concern in _NOTABLE if concern in found),
     )
     for place, (doubted, reason, remedy) in enumerate((*grave, *some)):

@@ -29,6 +29,7 @@ VERDICTS: Mapping[str, theme.Sign] = {
     "warm-up": theme.Sign(theme.GREY, "diamond-open", "warm-up"),
 }
 """Marks of the verdicts on probes: colour, shape and word."""
+_SCATTER = 1.05  # times the rate at which the line meets the interval; more was not sustained if only rows count
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def batch_times(query: str, budget: Budget, estimate: MstEstimate, load_curve: S
     if line is not None and line.slope > 0 and budget.interval_s > line.fixed:
         crossing = (budget.interval_s - line.fixed) / line.slope
     marked = None if estimate.rate is None else estimate.low * budget.interval_s
-    finding = _finding(query, budget, line, crossing)
+    finding = _finding(query, budget, line, crossing, estimate.low)
     return BatchTimes(finding, tuple(batches), budget.interval_s, line, crossing, marked)
 
 
@@ -102,13 +103,17 @@ def mark_rows(figure: go.Figure, rows: float, text: str, colour: str) -> None:
     figure.add_vline(x=rows, line=line, annotation=words, annotation_position="bottom left")
 
 
-def _finding(query: str, budget: Budget, line: Line | None, crossing: float | None) -> str:
+def _finding(query: str, budget: Budget, line: Line | None, crossing: float | None, low: float) -> str:
     if line is None:
         return f"The batches of {query} are too alike to separate its fixed time from its time per record"
     text = f"A batch of {query} takes {units.seconds(line.fixed)} and {units.seconds(line.slope)} per record"
     if crossing is None:
         return f"{text}; the line does not meet the {units.seconds(budget.interval_s)} interval"
-    return f"{text}: {units.rate(crossing / budget.interval_s)} fill the {units.seconds(budget.interval_s)} interval"
+    full = crossing / budget.interval_s
+    differ = f", though {units.rate(low)} were sustained: batches may differ by more than their rows" * (
+        _SCATTER * full < low
+    )
+    return f"{text}: {units.rate(full)} fill the {units.seconds(budget.interval_s)} interval{differ}"
 
 
 def draw_head_room(found: Observed, finding: str) -> go.Figure:

@@ -11,6 +11,7 @@ from workbench.answers.measured import run_cards
 from workbench.answers.planned import cards
 from workbench.capacity import ConfigurationOptimizer, ResourceExplorer, Space, plan
 from workbench.capacity.explore import conclude, exploration, overstatement
+from workbench.capacity.model import Asked, check_runs
 from workbench.capacity.model.outliers import advise
 from workbench.errors import NoCapacityError, WorkbenchError
 from workbench.journal import Journal, JournalError
@@ -166,7 +167,11 @@ def test_what_else_hindered_a_run_that_sustains_no_rate_is_named(planned, distur
     ("changes", "said", "advice"),
     [
         ({"limit": "source", "high": math.inf}, "so the query carries at least {low}.", "Explore fewer or slower"),
-        ({"limit": "none", "high": math.inf, "exhausted": True}, "the query carries at least {low}.", "Allow more"),
+        (
+            {"limit": "none", "high": math.inf, "exhausted": True},
+            "the query carries at least {low}.",
+            "Raise the tolerance",
+        ),
         ({"rate": None, "low": 0.0, "observation": None}, "no rate was sustained down to {high}.", "Give a slot more"),
     ],
 )
@@ -195,7 +200,7 @@ def test_what_another_run_on_the_same_budget_shows_needs_no_remedy(planned):
     assert "Run 1 (16 slots of 512 MB): the probes ran out while the maximum was anywhere from " in card.finding
     assert (card.advice, card.settled) == ("", True)
     (card,) = conclude([loose, *others], "ended", choice="edge").findings
-    assert card.advice.startswith("Allow more minutes")
+    assert card.advice.startswith("Raise the tolerance")
     assert not card.settled
 
 
@@ -266,6 +271,21 @@ def test_doubtful_runs_are_fitted_and_named_on_one_card(planned):
     assert planned.exploration.findings == ()
     (card,) = conclude([runs[0], *planned.exploration.measurements[1:]], "ended", choice="edge").findings
     assert card.finding.startswith("1 of 9 fitted runs is doubtful. Run 1 ")
+    assert card.advice == "Raise warmup_s or tolerance in the study, then run"
+
+
+def test_runs_that_only_had_too_few_probes_do_not_ask_for_a_quiet_machine(planned):
+    runs = list(planned.exploration.measurements)
+    probes = tuple(one for one in runs[3].estimate.probes if one.judgement is None or not one.judgement.repeatable)
+    wide = replace(runs[3].estimate, exhausted=True, low=1e6, high=1.25e6, probes=probes)
+    for estimate, advice in (
+        (wide, "Check the plan with workbench verify."),
+        (replace(wide, steady=False), "When the machine is quiet, run"),
+    ):
+        runs[3] = replace(runs[3], estimate=estimate)
+        (card,) = check_runs(runs, range(9), {}, Asked("spark"))
+        assert card.finding.endswith("the probes ran out with a bracket 25 % wide.")
+        assert card.advice == advice
 
 
 def test_rates_that_are_fitted_are_the_middles_of_the_brackets_and_each_run_is_looked_at_once(planned, monkeypatch):

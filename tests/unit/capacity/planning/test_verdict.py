@@ -38,6 +38,7 @@ def test_a_plan_without_doubts_is_safe_and_no_risk_is_advised_that_no_slots_atta
     unattainable = judge(risk=0.3, attainable=False)
     assert unattainable.reason.startswith("The probability that its capacity is below the rate is 30 %")
     assert unattainable.advised == judge(extrapolation=5.0).advised
+    assert judge(cards=(finding("doubtful runs", 3),)).remedy == "do something about doubtful runs"
 
 
 @pytest.mark.parametrize(
@@ -100,9 +101,9 @@ def test_filling_never_costs_more_nor_makes_it_riskier(least, more, measured, da
 
 @pytest.mark.parametrize("kind", ["spark", "fluid", "recorded", "observed"])
 def test_a_remedy_is_a_command_that_there_is_for_such_runs(kind):
-    changes = ({"extrapolation": 5.0}, {"risk": 0.3}, {"cards": (finding("doubtful runs", 3),)})
+    changes = ({"extrapolation": 5.0}, {"risk": 0.3})
     remedies = [str(judge(asked=Asked(kind), **change).advised) for change in changes]
-    assert all("workbench observe LOG" in remedies[place] for place in (1, 2)) == (kind == "observed")
+    assert ("workbench observe LOG" in remedies[1]) == (kind == "observed")
     assert ("table" in remedies[0]) == (kind == "recorded")
     assert remedies[1].endswith("--risk 0.05" if kind == "observed" else "run: workbench plan STUDY.yaml")
 

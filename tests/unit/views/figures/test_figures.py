@@ -93,6 +93,8 @@ def test_batch_times_meet_the_interval_lower_rates_count_and_one_size_has_no_lin
     assert data.line.slope == pytest.approx(1e-3)
     assert data.crossing == pytest.approx(1500)
     assert data.marked == 1400
+    assert data.finding.endswith("750 records/s fill the 2 s interval")
+    assert "though 800 records/s were sustained" in batch_times("q5", BUDGET, replace(estimate, low=800.0)).finding
     assert "highest sustained: 700 records/s" in {note.text for note in draw_batch_times(data).layout.annotations}
     curve = (replace(estimate.probes[1], judgement=None),)
     data = batch_times("q5", BUDGET, replace(estimate, probes=estimate.probes[:1]), curve)
