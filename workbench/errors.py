@@ -55,4 +55,4 @@ class NoCapacityError(WorkbenchError):
 
 
 class QueryError(WorkbenchError):
-    """The query or its data is at fault: another budget, or a deployment of its own, fails in the same way."""
+    """The query, its data or its sink is at fault: another budget, or a deployment of its own, fails alike."""

@@ -8,9 +8,10 @@ from toy_query import query
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.doctor import quota_permitted
+from workbench.errors import QueryError
 from workbench.records import JobSettings
 from workbench.testbed import SparkTestbed
-from workbench.testbed.spark.machine.broker import offsets_of, reached
+from workbench.testbed.spark.machine.broker import offsets_of, reached, topic_next_to
 from workbench.workload.kafka import Topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
@@ -46,3 +47,10 @@ def test_rows_go_to_a_topic_of_their_own_which_is_deleted(broker, connector):
     assert written >= seen.consumed_records > 0
     assert sum(end for _, end in offsets_of(asked, {}).values()) == 0
     assert run.machine.facts["sink"] == "kafka"
+
+
+def test_a_sink_that_no_budget_can_reach_is_named_as_the_study_names_it(connector):
+    assert connector.exists()
+    refused = r"The topic kafka://localhost:1/out cannot be used"
+    with pytest.raises(QueryError, match=refused), topic_next_to(Topic.parse("kafka://localhost:1/out"), "own", {}):
+        pass

@@ -8,14 +8,14 @@ import struct
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from workbench.errors import WorkbenchError
+from workbench.errors import QueryError, WorkbenchError
 from workbench.redaction import HIDDEN, is_secret, redacted
 from workbench.testbed.spark.machine.java import connector_jars, find_java
 from workbench.workload.kafka import Topic, java_settings
@@ -99,9 +99,9 @@ class Broker:
     jvm: Any  # py4j's view of the JVM with the client
     consumer: Any  # the client's, which reads the topic's metadata
 
-    def partitions(self, name: str | None = None) -> list[int]:
-        """Return the partitions of the topic, or of another one of that name; none where there is no such topic."""
-        return sorted(one.partition() for one in self.consumer.partitionsFor(name or self.topic.name) or ())
+    def partitions(self) -> list[int]:
+        """Return the partitions of the topic; none where there is no such topic."""
+        return sorted(one.partition() for one in self.consumer.partitionsFor(self.topic.name) or ())
 
     def ends(self) -> dict[int, tuple[int, int]]:
         """Return the earliest offset of each partition, and the one after its last record."""
@@ -211,7 +211,7 @@ def _sized(part: bytes | None) -> bytes:
 
 @contextmanager
 def reached(topic: Topic, settings: Mapping[str, Any], jvm: Any = None) -> Iterator[Broker]:  # noqa: ANN401
-    """Yield the brokers of `topic`; a `WorkbenchError` says why Kafka refuses, or does not answer within ten seconds.
+    """Yield the brokers of `topic`; a `QueryError` says why Kafka refuses, or does not answer within ten seconds.
 
     `settings` are the client's, as from `workbench.workload.kafka.client_settings`. Without a `jvm` that has the
     client, a small one is started, and ended with the context.
@@ -229,7 +229,7 @@ def reached(topic: Topic, settings: Mapping[str, Any], jvm: Any = None) -> Itera
             with suppress(Py4JError):
                 consumer.close(jvm.java.time.Duration.ZERO)
     except Py4JJavaError as error:
-        raise WorkbenchError(
+        raise QueryError(
             f"The topic {topic.url} cannot be used: {reason(error, options)}. Check the servers, the topic and "
             "the client settings, then run the same again."
         ) from error
@@ -245,8 +245,8 @@ def offsets_of(topic: Topic, settings: Mapping[str, Any], jvm: Any = None) -> di
 def topic_next_to(topic: Topic, name: str, settings: Mapping[str, Any]) -> Iterator[Topic]:
     """Make a topic next to `topic`, with its name followed by `name` and as many partitions; delete it in the end."""
     own = Topic(topic.servers, f"{topic.name}-{name}")
-    with reached(own, settings) as broker:
-        broker.made(len(broker.partitions(topic.name)) or 1)
+    with reached(topic, settings) as broker:
+        replace(broker, topic=own).made(len(broker.partitions()) or 1)
     try:
         yield own
     finally:
