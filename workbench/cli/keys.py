@@ -24,6 +24,7 @@ from workbench.workload import (
 
 _SHOWN = 10
 _STUDIES = {".yaml", ".yml"}
+_EVEN = 0.005  # Zipf exponent of keys that differ too little to state it
 _MANY = 1000  # tasks; a key that would fill one of more limits no join
 
 
@@ -33,7 +34,10 @@ def run_keys(options: argparse.Namespace) -> int:
     if options.rate is not None and options.plan is None:
         raise WorkbenchError("--rate is given without --plan, which says what a record costs. Add it, or leave it out.")
     if options.plan is not None and len(sets) > 1:
-        raise WorkbenchError("--plan is of one data set. Name it instead of the study, or leave out --plan.")
+        raise WorkbenchError(
+            f"--plan takes the key of one data set, and {options.column!r} is in {' and '.join(sets)}. Name one of "
+            "their files instead of the study, or leave out --plan."
+        )
     asked = {name: getattr(options, name) for name in ("column", "method", "top", "tracked", "partitions")}
     asked["every"] = len(sets) > 1  # the pairs of all keys add up to the join
     counted = {name: dataclasses.replace(_counted(data, asked), input=name) for name, data in sets.items()}
@@ -140,7 +144,7 @@ def _between(joined: JoinedKeys, key: str) -> str:
 
 
 def _show(found: KeyFrequencies, answer: str = "", *, within: bool = True) -> None:
-    slope = "" if math.isnan(found.zipf_exponent) else f" (Zipf exponent about {found.zipf_exponent:.2f})"
+    slope = f" (Zipf exponent about {found.zipf_exponent:.2f})" if found.zipf_exponent >= _EVEN else ""
     most = math.ceil(found.useful_tasks)
     do_not = "does not" if most == 1 else "do not"
     more = f"Where a row goes to the task of its key, more than {units.some(most, 'task')} {do_not} raise the rate"

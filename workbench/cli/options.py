@@ -144,7 +144,7 @@ query QUERY  nexmark:q5, module:function, a study, for its query and data, or a 
 --rate:rate  records/s; of a plan, the target (the highest that fits)
 --percent:number PERCENT ... =100 120 150  percentages of the rate to run at (100 120 150)
 
-example: workbench verify .workbench/q5-plan.json""",
+example: workbench verify .workbench/data-q5-plan.json""",
     "keys": """
 Count the keys of a column: the hottest of them, how unevenly they fill shuffle partitions, and how many tasks are of
 use. Files of at most 1 GiB take about a second; Spark counts what is larger, nested or has more than a million keys.

@@ -272,7 +272,8 @@ def _lines(name: str, found: Sequence[Found], places: Mapping[str, str], notes: 
         if len(found) > 1:
             yield "    # share: 0.5                  # of the rate, for each or for none: without, as their rows are"
     rates, of = _rates(found), " of all inputs together" * (len(found) > 1)
-    paced = " (2, 5 and 20 times the sample's own)" * (rates != list(_RATES))
+    pace = sum(one.pace or 0.0 for one in found)
+    paced = f" (the sample's own rate is {units.scaled(pace, '')})" * (rates != list(_RATES))
     yield f"targets: {rates}        # records/s{of}: put your rates here{paced}"
     yield f"slots: {slots}                    # slot counts to measure; all of them fit this machine"
     yield f"memory_mb: [{defaults.MEMORY_MB}]               # MB per slot"

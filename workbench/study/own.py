@@ -392,13 +392,15 @@ def _check_arguments(name: str, signature: inspect.Signature, inputs: Sequence[s
                 "streaming DataFrame that it takes, and give other arguments defaults.",
                 settings=("inputs",),
             ) from None
-        takes, each = f"no argument{' that it can be given' * len(asked)}", ""
         if len(asked) > 1:
-            takes = f"{len(asked)} arguments ({listed})"
-            each = " If each is a streaming DataFrame, name inputs in the study: give workbench init a file for each."
+            raise WorkbenchError(
+                f"The query {name!r} takes {len(asked)} arguments ({listed}), and one data set is named. If each is a "
+                "streaming DataFrame, give workbench init a file for each, or name inputs in the study. If not, read "
+                "static tables inside the function, and give other arguments defaults."
+            ) from None
         raise WorkbenchError(
-            f"The query {name!r} takes {takes}; it must take one: the streaming DataFrame of its rows, which the "
-            f"workbench feeds. Read static tables inside the function, and give other arguments defaults.{each}"
+            f"The query {name!r} takes no argument{' that it can be given' * len(asked)}; it must take one: the "
+            "streaming DataFrame of its rows, which the workbench feeds."
         ) from None
     named = needed(signature)
     if inputs and named is not None and (own := tuple(signature.parameters)[: len(inputs)]) != tuple(inputs):

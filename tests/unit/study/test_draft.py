@@ -105,7 +105,7 @@ def test_timestamps_go_before_names_and_texts_of_yaml_stay_texts(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "ordered", "targets"),
     [
-        (1800, True, "[200, 500, 2000]        # records/s: put your rates here (2, 5 and 20 times the sample's own)"),
+        (1800, True, "[200, 500, 2000]        # records/s: put your rates here (the sample's own rate is 90)"),
         (1800, False, "[200, 500, 2000]"),
         (5, True, "[10000, 100000]        # records/s: put your rates here\n"),  # less than one a second
         (LOOKED_AT + 1, True, "[20000, 50000, 200000]"),

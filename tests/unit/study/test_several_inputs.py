@@ -123,7 +123,7 @@ FILES = ["orders.parquet", "payments.parquet"]
 @pytest.mark.parametrize(
     ("files", "times", "said"),
     [
-        (FILES[:1], (), r"takes 3 arguments \(orders, payments, minutes=1\); it must take one.*a file for each"),
+        (FILES[:1], (), r"takes 3 arguments \(orders, payments, minutes=1\), and one data set.*a file for each"),
         (FILES[:1] * 3, (), r"takes 2 DataFrames \(orders, payments\), and 3 data sets are given"),
         (FILES, ["placed_at"], "1 event-time column named for 2 data sets"),
         (FILES, ["placed_at", "placed_at"], "has no column 'placed_at'"),

@@ -274,7 +274,12 @@ def no_spark(monkeypatch):
 def test_the_command_counts_a_file_without_spark_and_refuses_a_mistyped_column_at_once(tmp_path, capsys):
     (tmp_path / "orders.csv").write_text("customer_id\n" + "c0\n" * 2 + "".join(f"c{n}\n" for n in range(1, 9)))
     assert cli.main(["keys", str(tmp_path / "orders.csv"), "customer_id"]) == DONE
-    assert "more than 5 tasks do not raise the rate" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "more than 5 tasks do not raise the rate" in said
+    assert "Zipf exponent about " in said
+    (tmp_path / "even.csv").write_text("customer_id\n" + "".join(f"c{number}\n" for number in range(200)))
+    assert cli.main(["keys", str(tmp_path / "even.csv"), "customer_id"]) == DONE
+    assert "Zipf" not in capsys.readouterr().out
     for method in ("auto", "exact", "sketch"):
         assert cli.main(["keys", str(tmp_path / "orders.csv"), "custmer_id", "--method", method]) == BAD_INPUT
         said = capsys.readouterr().err
@@ -404,6 +409,8 @@ def test_what_is_said_of_a_join_is_what_its_pairs_show(joining, capsys, made):
     assert min(found["joined"].values()) >= max(many for key, many in pairs.items() if key not in true) / pairs.total()
     assert cli.main(["keys", "s.yaml", "shop", "--top", "0"]) == BAD_INPUT
     assert "list at least one key" in capsys.readouterr().err
+    assert cli.main(["keys", "s.yaml", "shop", "--plan", "s.yaml"]) == BAD_INPUT
+    assert "'shop' is in orders and payments. Name one of their files" in capsys.readouterr().err
     assert [len(found["joined"]), *(len(one["keys"]) for one in found["inputs"].values())] == [5, 5, 5]
 
 
