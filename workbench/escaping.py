@@ -4,8 +4,11 @@ Study files, journals, data and logs may come from anybody. In every place a nam
 no formula and no command, it moves no cursor and turns no text around. Secrets are redacted on the way.
 """
 
+import csv
 import html
+import io
 import re
+from collections.abc import Iterable
 
 from workbench.redaction import redacted
 
@@ -45,3 +48,10 @@ def for_spreadsheet(cell: object) -> object:
         return cell
     text = visible(redacted(cell))
     return f"'{text}" if cell.startswith(_FORMULA) and not _NUMBER.fullmatch(cell) else text
+
+
+def csv_text(rows: Iterable[Iterable[object]], ends: str = "\n") -> str:
+    """Write rows as comma-separated text with these line ends, safe for a spreadsheet."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator=ends).writerows(map(for_spreadsheet, row) for row in rows)
+    return text.getvalue()

@@ -1,8 +1,6 @@
 """``workbench place``: where the tasks go, where default schedulers would put them, and what that costs."""
 
 import argparse
-import csv
-import io
 import signal
 import sys
 import threading
@@ -18,7 +16,7 @@ from workbench.cli.console import DONE, check_files
 from workbench.cli.options import flag
 from workbench.cli.progress import Progress, progress
 from workbench.errors import WorkbenchError
-from workbench.escaping import for_spreadsheet, for_terminal
+from workbench.escaping import csv_text, for_terminal
 from workbench.placement import (
     SEARCHED,
     Placed,
@@ -84,11 +82,8 @@ def run_place(options: argparse.Namespace) -> int:
             look.line("note: All plans are alike, so they are not compared. --json lists them.")
     if options.flink and chosen is not None:
         sys.stdout.flush()  # the file may be the same
-        text = io.StringIO()
-        table = csv.writer(text, lineterminator="\n")
-        table.writerow(("operator", "subtask", "worker"))
-        table.writerows(map(for_spreadsheet, row) for row in chosen.problem.subtasks(chosen.counts))
-        write_whole(options.flink, text.getvalue())
+        header = ("operator", "subtask", "worker")
+        write_whole(options.flink, csv_text([header, *chosen.problem.subtasks(chosen.counts)]))
     return DONE
 
 

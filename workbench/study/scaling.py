@@ -1,7 +1,5 @@
 """Replays of a load under policies and under Elasticutor's paradigms, by name, and their steps as a table."""
 
-import csv
-import io
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -18,7 +16,7 @@ from workbench.advice import Advice
 from workbench.checks import finite, shown
 from workbench.dataflow import Dataflow
 from workbench.errors import WorkbenchError
-from workbench.escaping import for_spreadsheet
+from workbench.escaping import csv_text
 from workbench.records import Price
 from workbench.scaling import (
     BASE_MEMORY_MB,
@@ -460,9 +458,5 @@ def replay_paradigms(
 
 def _csv(header: Sequence[str], series: Iterable[tuple[str, Iterable[np.ndarray]]]) -> str:
     """Write columns by name: one row per value, after the name."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    for name, columns in series:
-        writer.writerows((for_spreadsheet(name), *row) for row in zip(*(one.tolist() for one in columns), strict=True))
-    return text.getvalue()
+    each = ((name, zip(*(one.tolist() for one in columns), strict=True)) for name, columns in series)
+    return csv_text(chain([header], ((name, *row) for name, rows in each for row in rows)))

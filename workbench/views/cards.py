@@ -4,8 +4,6 @@ A card is shown as a heading, a plain plotly figure in an output of its own, so 
 once, and a table in a ``<details>`` element with a CSV link.
 """
 
-import csv
-import io
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,7 +13,7 @@ from typing import Literal, NamedTuple, TypeVar, get_args
 import plotly.graph_objects as go
 from IPython.display import display
 
-from workbench.escaping import for_spreadsheet
+from workbench.escaping import csv_text
 from workbench.views.parts import cards_style, part
 from workbench.views.theme import QUIET, untitled
 
@@ -65,11 +63,8 @@ class Table:
 
     def csv(self) -> str:
         """All values, exact, as comma-separated text; an undefined value is empty."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\r\n")
-        writer.writerow([for_spreadsheet(f"{name} ({unit})" if unit else name) for name, unit in self.columns])
-        writer.writerows([[for_spreadsheet(cell) for cell in row] for row in self.rows])
-        return text.getvalue()
+        header = [f"{name} ({unit})" if unit else name for name, unit in self.columns]
+        return csv_text([header, *self.rows], "\r\n")
 
 
 def headings(names: Iterable[str]) -> tuple[Column, ...]:
