@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from numbers import Real
 from typing import Any, Literal, cast
 
@@ -34,6 +35,12 @@ def shown(value: object) -> str:
     except Exception:  # noqa: BLE001 - of a user's object
         return f"a {type(value).__name__} that cannot be shown"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """Ask for the one of the `known` words that is almost `word`, after a blank; empty where none is."""
+    near = get_close_matches(word, known, n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def finite(value: object) -> bool:

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+from workbench.checks import meant
 from workbench.errors import WorkbenchError
 from workbench.reading import is_there
 from workbench.workload import Unread
@@ -297,12 +298,10 @@ def check_watermarks(name: str, file: Path, function: str, columns: Mapping[str,
             ) if argument in fed and argument not in stored and given.count(argument) == 1:
                 there = fed[argument]
                 if _PLAIN_NAME.fullmatch(column) and column.lower() not in {one.lower() for one in there}:
-                    near = get_close_matches(column, there, n=1)
-                    hint = f"Did you mean {near[0]!r}? " if near else ""
                     raise WorkbenchError(
                         f"The query {name!r} has a watermark on the column {column!r} of {argument}, whose data has "
-                        f"only {', '.join(there)}. {hint}Correct the column in line {call.lineno} of {file.name}, or "
-                        "name other data."
+                        f"only {', '.join(there)}.{meant(column, there)} Correct the column in line {call.lineno} of "
+                        f"{file.name}, or name other data."
                     )
 
 

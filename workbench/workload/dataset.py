@@ -16,7 +16,6 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +26,7 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
 from workbench import units
+from workbench.checks import meant
 from workbench.errors import QueryError
 from workbench.reading import is_there
 from workbench.workload.columns import UTC_US, as_spark, check_names, is_event_time, is_text, plain, spark_schema
@@ -258,11 +258,9 @@ def _stored_schema(dataset: Dataset, schema: pa.Schema, event_time: str | None) 
     if event_time is None:
         return held.with_metadata(kept)
     if event_time not in held.names:
-        near = get_close_matches(event_time, held.names, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
         raise QueryError(
             f"The dataset {dataset.path!r} has no column {event_time!r} to take the event time from; "
-            f"its columns are {', '.join(held.names)}.{hint}"
+            f"its columns are {', '.join(held.names)}.{meant(event_time, held.names)}"
         )
     place = held.get_field_index(event_time)
     kind = schema.field(place).type
@@ -394,7 +392,7 @@ def check_inputs(inputs: Sequence[Input]) -> None:
     ends = {}
     for one in inputs:
         source, schema, row_bytes = check(one.dataset, one.dataset.event_time, one.renew)
-        if one.dataset.event_time is None or _bytes_of(one.dataset) > _READ_BYTES:
+        if one.dataset.event_time is None or bytes_of(one.dataset) > _READ_BYTES:
             continue
         with _readable(one.dataset):
             times_us = _times_us(source, schema, one.dataset.event_time)
@@ -410,7 +408,8 @@ def _times_us(source: pads.Dataset, schema: pa.Schema, event_time: str) -> _Time
     return event_times_us(typed.column(0), _per_s(source, schema, event_time))
 
 
-def _bytes_of(dataset: Dataset) -> int:
+def bytes_of(dataset: Dataset) -> int:
+    """Return the size of the stored files."""
     place = Path(dataset.path)
     files = [place] if place.is_file() else place.rglob("*")
     return sum(one.stat().st_size for one in files if one.is_file())

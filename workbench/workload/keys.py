@@ -12,7 +12,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from difflib import get_close_matches
 from pathlib import Path
 from statistics import linear_regression
 from typing import TYPE_CHECKING, Literal, get_args
@@ -23,13 +22,13 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 import pyarrow.dataset as pads
 
-from workbench.checks import one_of, require
+from workbench.checks import meant, one_of, require
 from workbench.errors import QueryError, WorkbenchError
 from workbench.reading import parse_json, read_text
 from workbench.records import structure
 from workbench.simulation import KeyTrace
 from workbench.workload.columns import as_spark, can_hash, spark_hash
-from workbench.workload.dataset import check, schema_of
+from workbench.workload.dataset import bytes_of, check, schema_of
 from workbench.workload.query import Dataset
 
 if TYPE_CHECKING:
@@ -284,9 +283,7 @@ def count_keys_here(
     kept = schema_of(data, None)
     _require_column(column, kept.names)
     kind = kept.field(column).type
-    place = Path(data.path)
-    files = [place] if place.is_file() else [one for one in place.rglob("*") if one.is_file()]
-    if method == "sketch" or not can_hash(kind) or sum(one.stat().st_size for one in files) > HERE_BYTES:
+    if method == "sketch" or not can_hash(kind) or bytes_of(data) > HERE_BYTES:
         return None
     try:
         counted, missing = _counted(data, kept.names.index(column), column, kind)
@@ -382,9 +379,8 @@ def _keys(spark: "SparkSession", data: "Dataset | DataFrame", column: str) -> "D
 
 def _require_column(column: str, names: Sequence[str]) -> None:
     if column not in names:
-        near = get_close_matches(column, names, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise WorkbenchError(f"The data has no column {column!r}; its columns are {', '.join(names)}.{hint}")
+        listed = ", ".join(names)
+        raise WorkbenchError(f"The data has no column {column!r}; its columns are {listed}.{meant(column, names)}")
 
 
 def _spread(present: "DataFrame", partitions: int, records: int) -> tuple[float, ...]:
