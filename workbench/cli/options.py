@@ -384,7 +384,6 @@ def add(commands: Commands, name: str) -> None:
         where = "where Spark runs, if not on this machine; docs/clusters.md has more"
         _add_options(made.add_argument_group("cluster", where), _CLUSTER)
     if name == "journal":
-        made.set_defaults(action="list", keys=[])
         _add_shared(made, JOURNAL, as_json=False)
         actions = made.add_subparsers(metavar="ACTION", dest="action", help="list (the default), show, compare, prune")
         for action, text in _ACTIONS.items():

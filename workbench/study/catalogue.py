@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any, NoReturn
 
 from workbench.errors import WorkbenchError
 from workbench.records import Sink
@@ -28,10 +28,6 @@ from workbench.workload import (
     nexmark,
     schema_of,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 
 SOURCES = ("replay", "kafka")  # of a query's rows
 CAPTURES = Path(".workbench/captured")  # folder for samples of topics that are named as a data set
@@ -240,7 +236,7 @@ def needed_arguments(name: str) -> tuple[str, ...] | None:
     return None if signature is None else own.needed(signature)
 
 
-def recorded(_: "DataFrame") -> "DataFrame":
+def recorded(_: object) -> NoReturn:
     """Fail: of a recorded query only the measured rates are known."""
     raise WorkbenchError("A recorded query has rates but no code, so it cannot be run.")
 

@@ -226,13 +226,13 @@ class DryRun:
     refused: str = ""  # why the recorded runs, if there will be no others, give no plan; "" where they give one
 
 
-def dry_run(study: Study | Prepared, journal: Journal | None = None, *, find: Find = read_query) -> DryRun:
+def dry_run(study: Study | Prepared, journal: Journal | None = None) -> DryRun:
     """Say what `run_study` would measure and roughly how long that takes; nothing is deployed.
 
-    The study may be a stranger's: no module that it names is imported, unless `find` does.
+    The study may be a stranger's: no module that it names is imported.
     """
     if isinstance(study, Study):  # without a journal: where nothing can be recorded
-        ready = prepare(study, journal or Journal(Path(os.devnull, "none")), find=find)
+        ready = prepare(study, journal or Journal(Path(os.devnull, "none")), find=read_query)
     else:
         ready = study
     if ready.explored is not None:

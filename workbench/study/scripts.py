@@ -231,7 +231,6 @@ def _inside(query: ScriptQuery, decoded: pa.Table, event_time: str | None) -> st
 
 
 def _topics(source: ScriptSource) -> list[str]:
-    """Return the topics that a source names."""
     subscribed = next((value for name, value in source.options.items() if name.lower() == "subscribe"), source.name)
     return [one.strip() for one in subscribed.split(",")]
 

@@ -127,7 +127,6 @@ def java_settings(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _keystore(own: Mapping[str, str]) -> dict[str, str]:
-    """Return the certificate and the key of this client."""
     for name in (_CERTIFICATE, _KEY):
         if name not in own:
             raise WorkbenchError(

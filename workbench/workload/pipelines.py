@@ -125,7 +125,6 @@ class Pipeline:
             return None, f"{type(error).__name__}: {first_line(error)}"
 
     def _frame(self, flow: Flow) -> DataFrame:
-        """Return the rows of a flow."""
         if id(flow) not in self._made:
             if flow in self._making:
                 raise QueryError(f"{flow.name} reads itself.")
@@ -198,7 +197,6 @@ class Pipeline:
         return _SQL(self._recorder.spark, _READ.sub(read, text), *given, **named)
 
     def _define_sql(self, file: Path) -> None:
-        """Read the definitions of a file of SQL."""
         recorder = self._recorder
         for line, statement in _statements(file.read_text(encoding="utf-8")):
             bare = _QUOTED.sub(lambda found: "'" * len(found[0]), statement)  # comments may contain anything
@@ -225,11 +223,9 @@ class Pipeline:
         recorder.at = 0
 
     def _output(self, name: str, *, format: str | None = None, **_: object) -> None:  # noqa: A002 - Spark's
-        """Note a table."""
         self._outputs[_key(name)] = {"tableName": name, "format": format}, {}
 
     def _sink(self, name: str, format: str, options: dict[str, str] | None = None) -> None:  # noqa: A002
-        """Note a sink."""
         self._outputs[_key(name)] = {"format": format}, options or {}
 
     def _dataset(
