@@ -70,8 +70,7 @@ class Columns(Table):
         for column in columns:
             name = column.removeprefix(">")
             justify: Literal["left", "right"] = "left" if name == column else "right"
-            header = Align(name, justify)
-            self.add_column(header, justify=justify, no_wrap=justify == "right", overflow="fold")
+            self.add_column(Align(name, justify), justify=justify, no_wrap=justify == "right", overflow="fold")
 
     def add_row(self, *cells: RenderableType | None, **options: Any) -> None:  # noqa: ANN401 - rich's own
         """Add a row whose numbers keep their units."""

@@ -73,8 +73,7 @@ def run_measure(options: argparse.Namespace) -> int:
 
     estimate, answered = measurement.estimate, answer(measurement)
     if options.json:
-        files = {"measurement": str(output), "report": options.report}
-        look.document(answered.document() | files)
+        look.document(answered.document() | {"measurement": str(output), "report": options.report})
     else:
         look.show(answered)
         look.whole(f"measurement: {output}")

@@ -376,8 +376,7 @@ def add(commands: Commands, name: str) -> None:
     made = _added(commands, name, _COMMANDS[name])
     if name not in _WITHOUT_JSON:
         made.add_argument("--json", action="store_true", help="print JSON")
-    usual = {one.dest: one.default for one in made._actions}  # noqa: SLF001 - no other way
-    made.set_defaults(usual=usual)
+    made.set_defaults(usual={one.dest: one.default for one in made._actions})  # noqa: SLF001 - no other way
     if name in _KEPT:
         made.set_defaults(kept=_KEPT[name])
     if name in _ON_A_CLUSTER:

@@ -62,9 +62,8 @@ def run_place(options: argparse.Namespace) -> int:
     from workbench.answers import placed  # noqa: PLC0415 - it draws, and plotly takes as long as all else
 
     shapes = shapes_of(options.shapes.split(",")) if options.shapes else ()
-    inputs = [str(resolved(one, "place", _TAKES, frozenset({PROBLEM}))[1]) for one in options.inputs]
     given = placed_together(
-        inputs,
+        [str(resolved(one, "place", _TAKES, frozenset({PROBLEM}))[1]) for one in options.inputs],
         **{name: getattr(options, name) for name in ("workers", "slots", "rate", "speeds", "cpus", "io", "net")},
         calibrate=options.calibrate,
         shapes=shapes,

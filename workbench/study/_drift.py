@@ -279,8 +279,7 @@ def _operator_changes(before: Measurement, now: Measurement, scatter: Scatter) -
 def _promises(before: Planned, now: Planned) -> Iterable[Promise]:
     """Yield the earlier plans whose trigger interval and cores the present model covers."""
     slots_now = {plan.rate: plan.budget.slots for plan in now.plans}
-    explored = {now.study.interval_s: IntervalSpeedup()}
-    gains = interval_gains(replace(now.study, latency_s=None), now.sweep) or explored
+    gains = interval_gains(replace(now.study, latency_s=None), now.sweep) or {now.study.interval_s: IntervalSpeedup()}
     for plan in before.plans:
         gain = gains.get(plan.budget.interval_s)
         if gain is not None and not plan.on_other_cores:

@@ -81,8 +81,7 @@ class StudyHistory:
             before = self.runs[-1] if self.runs else None
             if before is not None:
                 self._archive_journal(before)  # a run that was killed in between: else all of it would be reused
-            asked = asked_of(study, scheduled=True)
-            planned = run_study(study, self.journal, testbed=testbed, asked=asked)
+            planned = run_study(study, self.journal, testbed=testbed, asked=asked_of(study, scheduled=True))
             now = self.clock()
             with suppress(ValueError):  # a file that somebody named; else names stay in order if a clock is set
                 if before is not None:

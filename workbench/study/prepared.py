@@ -181,8 +181,7 @@ def prepare(
     estimator = estimator or estimator_of(study)
     instances = read_instances(Path(study.prices)) if study.prices else ()
     if study.log is not None:
-        explored = explored_log(study)
-        return Prepared(study, "", journal, query_of(study), testbed, estimator, instances, explored)
+        return Prepared(study, "", journal, query_of(study), testbed, estimator, instances, explored_log(study))
     study, smaller = fitting(study, testbed)
     if smaller:
         progress(smaller)

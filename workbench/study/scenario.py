@@ -342,8 +342,7 @@ def _start(chosen: CapacityPlan, runs: Sequence[Measurement]) -> Start:
     if not chosen.has_interval:
         return start
     known = max([chosen.expected_rate, *(run.estimate.middle for run in runs)])
-    fixed = _fixed_share(runs, chosen)
-    return replace(start, batch_s=chosen.budget.interval_s, batch_fixed=fixed, known_per_s=known)
+    return replace(start, batch_s=chosen.budget.interval_s, batch_fixed=_fixed_share(runs, chosen), known_per_s=known)
 
 
 def measured_model(name: str, runs: Sequence[Measurement], chosen: CapacityPlan) -> QueryModel:

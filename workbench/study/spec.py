@@ -451,8 +451,7 @@ def cluster_changes(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def study_from(data: Mapping[str, Any], what: str = "The study") -> Study:
     """Build a study from plain values; see `read_study` for the errors."""
-    names = [one.name for one in fields(Study) if one.name != "file"]
-    _check_keys(what, data, names)
+    _check_keys(what, data, [one.name for one in fields(Study) if one.name != "file"])
     try:
         data = _with_rates(data)
         lacking = next((name for name in _EXAMPLES if name not in data), None)

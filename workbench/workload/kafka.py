@@ -121,8 +121,7 @@ def java_settings(settings: Mapping[str, Any]) -> dict[str, str]:
         login = f'{_LOGINS[mechanism]} required username="{_quoted(user)}" password="{_quoted(password)}";'
         found |= {"sasl.mechanism": mechanism, "sasl.jaas.config": login}
     if authority is not None:
-        trusted = _certificates(_AUTHORITY, authority)
-        found |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": trusted}
+        found |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": _certificates(_AUTHORITY, authority)}
     return found | (_keystore(own) if own else {})
 
 

@@ -251,8 +251,7 @@ def count_keys(
     else:
         counted = present.groupBy("key").count()
         ordered = counted.orderBy(sql.desc("count"), sql.col("key").cast("string"))
-        found = ordered.limit(MOST_EXACT if every else top).collect()
-        listed = [(str(row[0]), int(row[1])) for row in found]
+        listed = [(str(row[0]), int(row[1])) for row in ordered.limit(MOST_EXACT if every else top).collect()]
         distinct, error, deviation = counted.count(), 0, 0.0
     keys, counts = zip(*listed, strict=True)
     return KeyFrequencies(column, records, rows - records, keys, counts, distinct, method, error, deviation, shares)
