@@ -96,8 +96,8 @@ def _write(made: Draft, output: str) -> None:
         for what, keys in one.by.items():
             if keys:
                 show(f"{of}{what}: by {', '.join(map(repr, keys))}")
-        for kind in dict.fromkeys(one.renewed.values()):
-            columns = ", ".join(repr(column) for column, its in one.renewed.items() if its == kind)
+        for kind in dict.fromkeys(one.renew.values()):
+            columns = ", ".join(repr(column) for column, its in one.renew.items() if its == kind)
             show(f"{of}{kind}: {columns}, so other values in each pass over the data")
         for column, share in one.hot.items():
             show(f"{of}column {column!r} has {units.percent(share)} of its rows with one value")

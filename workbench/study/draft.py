@@ -52,15 +52,10 @@ class Found:
     event_time: str | None
     hot: dict[str, float]  # the share of one value, in columns that the state or join goes by, where it is large
     keys: tuple[str, ...] = ()  # these columns; empty where the query's text does not show them
-    renew: tuple[str, ...] = ()  # those of these columns that are unique in an input, or nearly
-    repeats: tuple[float, ...] = ()  # share of the rows whose value in each of `renew` an earlier row has
+    # those of these columns that are unique in an input, or nearly, each with what the sample shows of its values
+    renew: Mapping[str, str] = field(default_factory=dict)
     by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # the columns of the state, and of a join
     pace: float | None = None  # rows in a second of event time
-
-    @property
-    def renewed(self) -> dict[str, str]:
-        """What the sample shows of each column of `renew`: whether its values are unique."""
-        return dict(zip(self.renew, map(_seen, self.repeats), strict=True))
 
 
 def _seen(repeats: float) -> str:
@@ -178,12 +173,12 @@ def with_keys(found: Sequence[Found], samples: Sequence[pa.Table]) -> list[Found
         common = ((pc.sum(pc.is_in(own, of)).as_py() or 0, of) for (other, _), of in unique.items() if other != name)
         return any(both >= max(_SAME * len(own), _MANY * len(of)) for both, of in common)
 
-    repeats: dict[str, dict[str, float]] = {one.name: {} for one in found}
+    renew: dict[str, dict[str, str]] = {one.name: {} for one in found}
     for (name, key), own in values.items():
         if (name, key) in unique or shared(name, own):
             column = tables[name].column(key)
-            repeats[name][key] = 1 - len(own) / max(1, len(column) - column.null_count)
-    return [replace(one, renew=(*repeats[one.name],), repeats=(*repeats[one.name].values(),)) for one in found]
+            renew[name][key] = _seen(1 - len(own) / max(1, len(column) - column.null_count))
+    return [replace(one, renew=renew[one.name]) for one in found]
 
 
 def _names(query: str, data: Sequence[str]) -> Sequence[str]:
@@ -249,9 +244,9 @@ def _fed(one: Found) -> Iterator[str]:
     none = "# event_time: COLUMN               # none was found; a query with a watermark needs it"
     yield none if one.event_time is None else f"event_time: {written(one.event_time)}"
     if one.renew:
-        kinds = dict.fromkeys(one.renewed.values())
+        kinds = dict.fromkeys(one.renew.values())
         seen = "; ".join("unique keys" if kind == "unique" else kind for kind in kinds)
-        yield f"renew: {written(one.renew)}             # {seen}: others in each pass over the data, as new ones are"
+        yield f"renew: {written([*one.renew])}             # {seen}: others in each pass over the data, as new ones are"
 
 
 def _lines(name: str, found: Sequence[Found], places: Mapping[str, str], notes: Iterable[str]) -> Iterator[str]:

@@ -124,7 +124,7 @@ def _drafted(  # noqa: PLR0917 - of a study
             lines += _lines_of(source, sample, one.data)
     topics = {_NO_NAME.sub("_", one.name) for one in found.sources if one.format == _KAFKA}
     fed = [
-        replace(one, renew=tuple(f"value.{name}" for name in one.renew)) if one.name in topics else one
+        replace(one, renew={f"value.{name}": seen for name, seen in one.renew.items()}) if one.name in topics else one
         for one in with_keys(fed, rows)
     ]
     if len(fed) == 1 and not fed[0].renew:

@@ -265,7 +265,7 @@ def test_the_keys_of_a_join_are_found_in_the_samples_and_renewed_if_they_are_uni
     find_query("job.py#1", inputs=inputs)
     finds([TOPIC], replace(QUERY, keys=("order_id",)))
     alone = drafting.draft_script(Script("job.py"), ["orders.parquet"]).studies[1]
-    assert [one.renew for one in alone.found] == [("value.order_id",)]
+    assert [list(one.renew) for one in alone.found] == [["value.order_id"]]
     assert "inputs:" in alone.text
 
 

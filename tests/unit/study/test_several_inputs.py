@@ -113,7 +113,7 @@ def test_an_event_time_is_no_key_though_a_join_compares_it(tmp_path):
         rows = "".join(f"{n},{1_767_225_600 + n}\n" for n in range(100))
         (tmp_path / f"{name}.csv").write_text(f"{name}_id,{name}_at\n{rows}")
     made = draft("timed_jobs:revenue", ["l.csv", "r.csv"])
-    found = [(one.event_time, one.keys, one.renew) for one in made.found]
+    found = [(one.event_time, one.keys, tuple(one.renew)) for one in made.found]
     assert found == [("l_at", ("l_id",), ("l_id",)), ("r_at", ("r_id",), ("r_id",))]
 
 
