@@ -56,6 +56,7 @@ class Found:
     renew: Mapping[str, str] = field(default_factory=dict)
     by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # the columns of the state, and of a join
     pace: float | None = None  # rows in a second of event time
+    counted: str = ""  # the file whose keys can be counted, where it is not the data
 
 
 def _seen(repeats: float) -> str:
@@ -136,22 +137,17 @@ def drafted(
     name: str,
     found: Sequence[Found],
     *,
-    counted: Sequence[str] = (),
     more: Iterable[str] = (),
     tables: tuple[str, ...] = (),
     places: Mapping[str, str] = MappingProxyType({}),
 ) -> Draft:
-    """Draft a study of the query called `name`, whose inputs are `found`, with `more` lines.
-
-    `counted` are files whose keys can be counted; none: the data of the inputs. `tables` are static.
-    """
+    """Draft a study of the query called `name`, whose inputs are `found`, with `more` lines; `tables` are static."""
     sink = Sink.parse(places.get("sink", NOOP))
     calls = sink if sink.function else None
     inputs = {one.name: {"dataset": one.data, "event_time": one.event_time} for one in found}
     rows: dict[str, Any] = {"inputs": inputs} if found[0].name else inputs[""]
     find_query(name, **rows, sink=calls)
-    files = counted or [one.data for one in found]
-    keys = [line for one, file in zip(found, files, strict=True) for line in _hot_keys(replace(one, data=file))]
+    keys = [line for one in found for line in _hot_keys(one)]
     notes = (sink.warning,) if calls and not sink.place else ()  # it writes into the user's real place
     text = "\n".join((*_lines(name, found, places, notes), *more, *keys)) + "\n"
     study_of(text, f"The study of {name}")  # which can be read
@@ -300,7 +296,7 @@ def _hot_keys(one: Found) -> Iterator[str]:
         what = " and ".join(what for what, keys in one.by.items() if column in keys)
         goes = f"The query's {what} goes by it: count it" if what else "If a join or state goes by it, count it"
         yield f"# One value of {written(column)} has {units.percent(share)} of the rows. {goes}:"
-        yield f"#   workbench keys {_quoted(one.data)} {_quoted(column)} --json > keys.json"
+        yield f"#   workbench keys {_quoted(one.counted or one.data)} {_quoted(column)} --json > keys.json"
         yield "# keys: keys.json"
 
 

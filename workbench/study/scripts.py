@@ -111,15 +111,14 @@ def _drafted(  # noqa: PLR0917 - of a study
     event_times: Sequence[str],
     places: Mapping[str, str],
 ) -> Draft:
-    fed, counted, rows = list[Found](), list[str](), list[pa.Table]()
+    fed, rows = list[Found](), list[pa.Table]()
     lines: list[str] = []
     for place, source in enumerate(found.sources):
         if source.name in query.sources:
             sample = sample_of(given, place, source.name)
             event_time = event_times[place] if place < len(event_times) else None
-            one, file, decoded = _found(source, query, sample, event_time)
+            one, decoded = _found(source, query, sample, event_time)
             fed.append(one)
-            counted.append(file)
             rows.append(decoded)
             lines += _lines_of(source, sample, one.data)
     topics = {_NO_NAME.sub("_", one.name) for one in found.sources if one.format == _KAFKA}
@@ -135,14 +134,14 @@ def _drafted(  # noqa: PLR0917 - of a study
         notes += (f"The trigger, {query.trigger}, is not measured: batches of {defaults.INTERVAL_S:g} s are.",)
     begins = f"# The query starts in line {query.line} of {query.file or Path(script.file).name}."
     more = [*lines, begins, *(f"# {one}" for one in (*notes, *hints)), *_lines(query, found, job, left)]
-    made = drafted(script.name, fed, counted=counted, more=more, places=chosen)
+    made = drafted(script.name, fed, more=more, places=chosen)
     return replace(made, notes=(*made.notes, *notes))
 
 
 def _found(
     source: ScriptSource, query: ScriptQuery, sample: str | None, event_time: str | None
-) -> tuple[Found, str, pa.Table]:
-    """Return what is found of a source, with a file of its rows; the file whose keys can be counted; decoded rows."""
+) -> tuple[Found, pa.Table]:
+    """Return what is found of a source, with a file of its rows, and decoded rows."""
     time: str | None
     if sample is None:
         numbers = range(LOOKED_AT // 2)  # as Spark's rate source makes them
@@ -158,7 +157,7 @@ def _found(
         data, time = sample, event_time or _marked(query, decoded) or time_of(decoded)
     name, by = _NO_NAME.sub("_", source.name), {"join": query.joins, "state": query.keys}
     found = found_in(name, data, decoded, time, by)
-    return (found if sample else replace(found, pace=None)), sample or data, decoded
+    return (replace(found, counted=sample) if sample else replace(found, pace=None)), decoded
 
 
 def _kept(name: str, rows: pa.Table) -> str:
