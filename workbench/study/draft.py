@@ -110,16 +110,16 @@ def draft(
     found = with_keys([found_in(*one, named) for one in each], samples)
     if len(found) == 1 and found[0].renew and len(asked := needed_arguments(name) or ("rows",)) == 1:
         found = [replace(found[0], name=asked[0])]
-    made = drafted(name, found, tables=() if file is None else static_tables(file, function), places=places)
-    if file is None or not named:
+    made = drafted(name, found, places=places)
+    if file is None:
         return made
     columns = [column for sample in samples for column in sample.column_names]
     doubts = (
         f"The query's {what} goes by {key!r}, which no data set has. Did you mean {near!r}?"
-        for what, keys in named.items()
+        for what, keys in (named or {}).items()
         for key, near in mistyped_keys(file, keys, columns).items()
     )
-    return replace(made, notes=(*made.notes, *doubts))
+    return replace(made, tables=static_tables(file, function), notes=(*made.notes, *doubts))
 
 
 def check_places(places: Mapping[str, str], script: Script | None = None) -> None:
@@ -134,14 +134,9 @@ def check_places(places: Mapping[str, str], script: Script | None = None) -> Non
 
 
 def drafted(
-    name: str,
-    found: Sequence[Found],
-    *,
-    more: Iterable[str] = (),
-    tables: tuple[str, ...] = (),
-    places: Mapping[str, str] = MappingProxyType({}),
+    name: str, found: Sequence[Found], *, more: Iterable[str] = (), places: Mapping[str, str] = MappingProxyType({})
 ) -> Draft:
-    """Draft a study of the query called `name`, whose inputs are `found`, with `more` lines; `tables` are static."""
+    """Draft a study of the query called `name`, whose inputs are `found`, with `more` lines."""
     sink = Sink.parse(places.get("sink", NOOP))
     calls = sink if sink.function else None
     inputs = {one.name: {"dataset": one.data, "event_time": one.event_time} for one in found}
@@ -151,7 +146,7 @@ def drafted(
     notes = (sink.warning,) if calls and not sink.place else ()  # it writes into the user's real place
     text = "\n".join((*_lines(name, found, places, notes), *more, *keys)) + "\n"
     study_of(text, f"The study of {name}")  # which can be read
-    return Draft(text, name, tuple(found), tables, notes)
+    return Draft(text, name, tuple(found), notes=notes)
 
 
 def with_keys(found: Sequence[Found], samples: Sequence[pa.Table]) -> list[Found]:

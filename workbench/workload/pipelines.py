@@ -55,7 +55,6 @@ class Flow:
     make: Callable[[], DataFrame]  # returns the rows
     file: Path
     line: int
-    sql: bool = False  # whether that line is SQL
 
 
 class Pipeline:
@@ -130,7 +129,7 @@ class Pipeline:
                 raise QueryError(f"{flow.name} reads itself.")
             self._making.append(flow)
             try:
-                with self._at(flow, flow.line if flow.sql else 0):  # a function's own lines are found
+                with self._at(flow, flow.line if flow.file.suffix == ".sql" else 0):  # a function's own lines are found
                     self._made[id(flow)] = flow.make()
             finally:
                 self._making.remove(flow)
@@ -217,7 +216,7 @@ class Pipeline:
             elif select is not None:
                 name = created["name"].replace("`", "") if created else target
                 make = partial(self._query, statement[len(bare) - len(rest) + select.end() :])
-                self._flows.append(Flow(name, target, kind, make, file, line, sql=True))
+                self._flows.append(Flow(name, target, kind, make, file, line))
             elif not created:
                 recorder.note(f"{' '.join(statement.split()[:3])} is left out: it is not a view and reads no stream")
         recorder.at = 0
