@@ -52,7 +52,7 @@ def query_of(study: Study, find: Find = find_query) -> Query:
     rows = (study.dataset, study.event_time, study.output_mode, study.source)
     called = sink if sink.function else None
     query = find(study.query, *rows, schema=study.schema, inputs=study.inputs, sink=called)
-    if isinstance(query, Query) and query.output_mode not in MODES[sink.kind]:
+    if query.output_mode not in MODES[sink.kind]:
         raise WorkbenchError(
             f"The sink {sink.words} takes the output mode {' or '.join(MODES[sink.kind])}, and {query.name} has "
             f"{query.output_mode!r}. Change output_mode, or write with foreachBatch (sink: module:function).",
