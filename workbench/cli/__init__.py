@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if arguments is None:
             _prepare()
-        options = _parser(asked).parse_args(asked)
+        options = _parser().parse_args(asked)
         return _carry_out(options, asked)
     except KeyboardInterrupt:
         if arguments is None:
@@ -160,11 +160,7 @@ class _Parser(argparse.ArgumentParser):
         super().error(for_terminal(shortened(message)))
 
 
-def _parser(asked: Sequence[str] | None = None) -> argparse.ArgumentParser:
-    """Make the parser; of the commands, only the requested one is loaded, so that help comes at once.
-
-    None loads all of them.
-    """
+def _parser() -> argparse.ArgumentParser:
     listed: list[str] = []
     for group, answers in _GROUPS.items():
         listed += [f"{group}:", *(f"  {name:9} {answer}" for name, (_, answer) in answers.items())]
@@ -184,10 +180,6 @@ def _parser(asked: Sequence[str] | None = None) -> argparse.ArgumentParser:
         dest="asked",
         help="one of the commands above; workbench COMMAND --help lists its options",
     )
-    chosen = next((word for word in asked or () if not word.startswith("-")), "")
-    for name in _MODULES if asked is None else {chosen} & _MODULES.keys():
+    for name in _MODULES:
         add(commands, name)
-    for name in _MODULES:  # in a stated order: the message about an unknown command lists them
-        if name not in commands.choices:
-            commands.add_parser(name)
     return parser

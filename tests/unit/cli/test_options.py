@@ -9,7 +9,7 @@ from workbench.errors import WorkbenchError
 
 
 def asked(*words):
-    return cli._parser(words).parse_args(words)
+    return cli._parser().parse_args(words)
 
 
 @pytest.mark.parametrize(
