@@ -13,7 +13,7 @@ from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import Literal, get_args
 
-from workbench import bounds
+from workbench import bounds, units
 from workbench.checks import not_negative, positive, require, within
 from workbench.errors import WorkbenchError
 
@@ -127,6 +127,11 @@ class Budget:
             f"slots is {self.slots!r}; it must be a whole number of at least 1.",
         )
         positive("The trigger interval", self.interval_s, "seconds")
+
+    @property
+    def words(self) -> str:
+        """Slots and their profile for a reader, such as ``"2 slots of 0.4 core and 1,024 MB"``."""
+        return f"{units.some(self.slots, 'slot')} of {self.profile.cpus:g} core and {self.profile.memory_mb:,} MB"
 
     @property
     def memory_mb(self) -> int:

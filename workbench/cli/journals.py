@@ -177,10 +177,9 @@ def _when(one: measuring.Recorded) -> str:
 
 
 def _budget(one: measuring.Recorded | Measurement) -> str:
-    budget, last = one.budget, one.last if isinstance(one, measuring.Recorded) else one
-    interval = "" if last is not None and not last.ran else f" at {budget.interval_s:g} s"
-    profile = f"{budget.profile.cpus:g} core and {budget.profile.memory_mb:,} MB"
-    return f"{units.some(budget.slots, 'slot')} of {profile}{interval}"
+    last = one.last if isinstance(one, measuring.Recorded) else one
+    interval = "" if last is not None and not last.ran else f" at {one.budget.interval_s:g} s"
+    return f"{one.budget.words}{interval}"
 
 
 def _sustained(run: Measurement, unit: str = "") -> str:

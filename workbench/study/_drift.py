@@ -321,10 +321,7 @@ def _by_budget(exploration: Exploration) -> dict[Budget, list[Measurement]]:
 
 
 def _words(budget: Budget) -> str:
-    return (
-        f"{units.some(budget.slots, 'slot')} of {budget.profile.cpus:g} core and {budget.profile.memory_mb:,} MB "
-        f"at {budget.interval_s:g} s"
-    )
+    return f"{budget.words} at {budget.interval_s:g} s"
 
 
 def _require_same(thing: str, before: str, now: str) -> None:

@@ -163,11 +163,10 @@ class SoFar:
 
 def _needs(plan: CapacityPlan, fewest: int) -> str:
     """Describe what a rate needs: at most that, if it is `fewest` slots and fewer are still to be measured."""
-    slots, profile = plan.budget.slots, plan.budget.profile
     return (
-        f"{plan.query} at {units.rate(plan.rate)} needs {'at most ' * (slots == fewest)}{units.some(slots, 'slot')} of "
-        f"{profile.cpus:g} core and {profile.memory_mb:,} MB (capacity {units.rate(plan.expected_rate)}, 90 % interval "
-        f"{units.rate(plan.low)} to {units.rate(plan.high)})."
+        f"{plan.query} at {units.rate(plan.rate)} needs {'at most ' * (plan.budget.slots == fewest)}"
+        f"{plan.budget.words} (capacity {units.rate(plan.expected_rate)}, 90 % interval {units.rate(plan.low)} to "
+        f"{units.rate(plan.high)})."
     )
 
 

@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
-from workbench import units
 from workbench.capacity.explore import Configured, Question
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
@@ -242,9 +241,7 @@ def measuring(
     def work(report: Runner[Measurement]) -> Generator[Event, None, Measurement]:
         return measure(Configuration(query, budget), _watched(testbed, report), chosen, journal, costs=costs)
 
-    profile = budget.profile
-    what = f"{query.name} on {units.some(budget.slots, 'slot')} of {profile.cpus:g} core and {profile.memory_mb:,} MB"
-    begins = Snapshot(what, query=query.name, ran=not isinstance(testbed, Simulated))
+    begins = Snapshot(f"{query.name} on {budget.words}", query=query.name, ran=not isinstance(testbed, Simulated))
     return Runner(begins, work, chosen, costs=costs)
 
 

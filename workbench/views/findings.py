@@ -211,12 +211,10 @@ def _left_out(fit: FormFit | None) -> str:
 
 def deployment(plan: CapacityPlan) -> str:
     """Describe what to deploy, in a few words."""
-    budget = plan.budget
-    slots = f"{units.some(budget.slots, 'slot')} of {budget.profile.cpus:g} core and {budget.profile.memory_mb:,} MB"
     if plan.price is None:
-        return slots
+        return plan.budget.words
     billed = f" ({plan.price.units})" if plan.price.units else ""
-    return f"{slots} on {plan.price.workers:,} x {plan.price.instance.name}{billed}"
+    return f"{plan.budget.words} on {plan.price.workers:,} x {plan.price.instance.name}{billed}"
 
 
 def containers(plan: CapacityPlan) -> str:

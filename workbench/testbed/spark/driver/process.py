@@ -16,7 +16,6 @@ from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any, Self, TextIO
 
-from workbench import units
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.metrics import Observation, SourceProfile
@@ -249,10 +248,8 @@ class SparkRun:
         """Continue with `budget` in the same executor: the query starts again, with warm code and an empty state."""
         if budget.slots > self.deployed.slots or budget.profile != self.deployed.profile:
             raise WorkbenchError(
-                f"{units.some(budget.slots, 'slot')} of {budget.profile.cpus:g} core and "
-                f"{budget.profile.memory_mb:,} MB cannot take a turn in a deployment of "
-                f"{units.some(self.deployed.slots, 'slot')} of {self.deployed.profile.cpus:g} core and "
-                f"{self.deployed.profile.memory_mb:,} MB. Give at most its slots, of its profile.",
+                f"{budget.words} cannot take a turn in a deployment of {self.deployed.words}. Give at most its slots, "
+                "of its profile.",
                 settings=("slots",),
             )
         self.source, self.expected_rate = self._ask("turn", turn_of(budget, layout))
