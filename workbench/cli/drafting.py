@@ -40,8 +40,7 @@ def _run_script(script: Script, options: argparse.Namespace, places: Mapping[str
     output = Path(options.output)
     for at, (number, study) in enumerate(made.studies.items()):
         place = str(output.with_stem(f"{output.stem}-{number}") if at else output)
-        if at:
-            _check_place(place)
+        _check_place(place)
         _write(study, place)
     if made.studies:
         _say_next(str(output))

@@ -146,9 +146,8 @@ def _found(
     if sample is None:
         numbers = range(LOOKED_AT // 2)  # as Spark's rate source makes them
         times = pa.array([1000 * one for one in numbers], pa.timestamp("us", "UTC"))
-        data = _kept("rate", pa.table({"timestamp": times, "value": pa.array(numbers, pa.int64())}))
-        time = "timestamp"
-        decoded = pq.read_table(data)
+        decoded = pa.table({"timestamp": times, "value": pa.array(numbers, pa.int64())})
+        data, time = _kept("rate", decoded), "timestamp"
     elif source.format == _KAFKA:
         data, time, decoded = _as_records(source, first_rows(Dataset.at(sample), LOOKED_AT), query, event_time)
     else:
