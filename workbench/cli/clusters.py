@@ -59,7 +59,7 @@ def _chosen(text: str) -> tuple[str, PlannedStudy, CapacityPlan]:
         wanted = float(rate)
     except ValueError:
         wanted = math.nan
-    found = next((plan for plan in stored.plans if plan.rate == wanted), None)
+    found = next((plan for plan in stored.plans if math.isclose(plan.rate, wanted, rel_tol=1e-6)), None)
     if found is None:
         known = ", ".join(f"{plan.rate:.15g}" for plan in stored.plans)
         raise WorkbenchError(f"{path} has no plan for {rate!r} records/s; it has them for {known}. Name one of these.")
