@@ -74,7 +74,11 @@ def draft_script(
     for name, path in given:
         if name and name not in names:
             known = ", ".join(names) or "none"
-            raise WorkbenchError(f"{name}={path} is a sample of {name!r}; the sources of {script.call} are {known}.")
+            wide = [one.name for one in found.sources if len(_topics(one)) > 1 and name in _topics(one)]
+            one_file = f" Pass one file with a column topic for the topics of {wide[0]}." if wide else ""
+            raise WorkbenchError(
+                f"{name}={path} is a sample of {name!r}; the sources of {script.call} are {known}.{one_file}"
+            )
     studies: dict[int, Draft] = {}
     left: dict[int, str] = {}
     for number, query in enumerate(found.queries, 1):

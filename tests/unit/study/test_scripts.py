@@ -279,6 +279,9 @@ def test_what_is_missing_is_asked_for(prints, refuses, finds):
         (["job.py 'a"], "No closing quotation"),
     ):
         assert message in refuses("init", *arguments)
+    finds([replace(TOPIC, name="a_b", options={"subscribe": "a, b"})], replace(QUERY, sources=("a_b",)))
+    said = refuses("init", "job.py", "b=orders.parquet")
+    assert "the sources of job.py are a_b. Pass one file with a column topic for the topics of a_b" in said
     finds([])
     assert "no streaming query was started" in prints("init", "job.py", code=BAD_INPUT)
     finds([], failure="line 9: KeyError: 'A'")
