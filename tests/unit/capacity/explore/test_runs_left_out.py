@@ -173,6 +173,11 @@ def test_what_else_hindered_a_run_that_sustains_no_rate_is_named(planned, distur
             "Raise the tolerance",
         ),
         ({"rate": None, "low": 0.0, "observation": None}, "no rate was sustained down to {high}.", "Give a slot more"),
+        (
+            {"rate": None, "low": 0.0, "observation": None, "exhausted": True},
+            "no rate was sustained down to {high} before the probes ran out.",
+            "Allow more minutes",
+        ),
     ],
 )
 def test_what_is_no_capacity_is_not_fitted_and_is_said(planned, changes, said, advice):
