@@ -62,6 +62,15 @@ def test_json_has_the_same(prints):
 
 
 @pytest.mark.usefixtures("folder")
+def test_a_plan_is_named_by_its_rate_as_it_is_listed(prints, refuses, tmp_path):
+    stored = PlannedStudy.from_json(tmp_path / "orders.json")
+    uneven = replace(stored.plans[0], rate=1e6 / 3)
+    replace(stored, plans=(uneven,)).to_json(tmp_path / "uneven.json")
+    listed = refuses("uneven.json@1", "--prices", "prices.csv").split("it has them for ")[1].split(". ")[0]
+    assert "holds the plan" in prints(f"uneven.json@{listed}", "--prices", "prices.csv")
+
+
+@pytest.mark.usefixtures("folder")
 def test_what_cannot_be_packed_is_said_in_one_line(refuses):
     for arguments, text in (
         (["orders.json@7000", "--prices", "prices.csv"], "no plan for '7000' records/s; it has them for 6000, 12000"),
