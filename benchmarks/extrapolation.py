@@ -78,19 +78,24 @@ def truths(name, runs):
         slots, rate = run.budget.slots, run.estimate.middle
         yield slots, slots, rate
         if slots <= MOST_DIVIDED:
-            yield slots, 2 * slots, rate * divided(name, run.budget)
+            yield slots, 2 * slots, rate * divided(name, run.budget, rate)
 
 
-def divided(name, budget):
-    """Read `budget` with as many and twice as many partitions as slots, in turns; give the ratio of the rates."""
+def divided(name, budget, rate):
+    """Read `budget` with as many and twice as many partitions as slots, in turns; give the ratio of the rates.
+
+    Its state is filled at `rate`, records/s.
+    """
     kept = FOLDER / f"divided-{name.replace(':', '-')}-{budget.slots}-{budget.interval_s:g}.json"
     if not kept.exists():
         interval_s, rates = budget.interval_s, {budget.slots: [], 2 * budget.slots: []}
         with SparkTestbed().deploy(query_of(name), budget) as run:
             for partitions in (*rates, *reversed(rates), *rates):
                 run.turn(budget, {"source": partitions, "state": partitions})
-                run.set_rate(math.inf)
+                run.set_rate(rate)
                 run.fill(max(12.0, 3 * interval_s), max(45.0, 6 * interval_s))
+                run.set_rate(math.inf)
+                run.settle(2 * interval_s)
                 rates[partitions].append(filling_rate(run.observe(max(30.0, 4 * interval_s)).batches[1:]))
         kept.write_text(json.dumps(list(rates.values())))
     as_many, twice = (statistics.median(some) for some in json.loads(kept.read_text()))

@@ -215,7 +215,7 @@ class Driver:
                 self._queries.settle(_SETTLED * self._spec.budget.interval_s)
         elif self._stays:
             self._queries.settle(_SETTLED * self._spec.budget.interval_s)  # batches with few rows in the state
-        if not self._stays:
+        if not self._stays or math.isinf(rate):  # no rate says how dense the rows are
             return False
         self._say("filling the query's state on all cores")
         filled, live.hurried = False, True

@@ -1,5 +1,6 @@
 """A driver whose rate is missed while the source is unknown, or whose query hangs, on a clock that waiting moves."""
 
+import math
 from types import SimpleNamespace
 from unittest.mock import MagicMock
 
@@ -35,6 +36,15 @@ def test_it_does_not_where_the_rate_is_met_or_the_source_is_known(driver):
     driver._look_where_missed(1000.0, 500.0)
     driver._source.measure.assert_not_called()
     driver._queries.drain.assert_not_called()
+
+
+@pytest.mark.parametrize(("rate", "hurried"), [(1000.0, 1), (math.inf, 0)])
+def test_a_long_state_is_filled_as_densely_as_the_rate_says(driver, monkeypatch, rate, hurried):
+    calls = []
+    monkeypatch.setattr(deployment, "hurry", lambda *given: calls.append(given) or True)
+    driver._stays, driver._cores, driver._live.commanded_rate = {0: 100.0}, MagicMock(), rate
+    assert driver.fill((1.0, 2.0)) is bool(hurried)
+    assert len(calls) == hurried
 
 
 BUDGET = Budget(2, SlotProfile(1.0, 1024))
