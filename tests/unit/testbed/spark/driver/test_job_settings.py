@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,6 +20,7 @@ from workbench.testbed import SparkTestbed
 from workbench.testbed.spark import Cluster, batch_session
 from workbench.testbed.spark.driver.session import after_start, at_start, spark_conf
 from workbench.testbed.spark.machine.java import bring
+from workbench.workload import Query
 
 BUDGET = Budget(2, SlotProfile(1, 1024))
 CLUSTER = Cluster("spark://host:7077", "hdfs://host/dir", environment="packages.zip")
@@ -115,8 +117,13 @@ test_a_study_refuses_what_cannot_be_passed_on = refusals(
 def test_a_module_finds_its_py_files_here(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.path", [])
     found = []
+
+    def find(*_, **__):
+        found.append(list(sys.path))
+        return Query("orders", None, None)
+
     study = study_from({**STUDY, "py_files": [str(tmp_path / "lib" / "helpers.py"), str(tmp_path / "more.zip")]})
-    query_of(study, lambda *_, **__: found.append(list(__import__("sys").path)))
+    query_of(study, find)
     assert found == [[str(tmp_path / "lib"), str(tmp_path / "more.zip")]]
 
 
