@@ -82,6 +82,13 @@ class Injected:
             self.sees.append(text)
 
 
+@pytest.fixture
+def journal(tmp_path):
+    from workbench.journal import Journal
+
+    return Journal(tmp_path / "journal.jsonl")
+
+
 @pytest.fixture(scope="module")
 def planned(request, tmp_path_factory):
     """The ``STUDY`` of the test's module, carried out once."""

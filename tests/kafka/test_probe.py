@@ -6,7 +6,6 @@ import pytest
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
-from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, Configuration, Deployed, Probed, measure, result_of
 from workbench.study import find_query
 from workbench.testbed import SparkTestbed
@@ -23,12 +22,11 @@ LOOKS = 20  # of the owner at its deployment, between the end of the warm-up and
 
 @pytest.mark.fault("a broker stops within a probe of Spark's Kafka source")
 @pytest.mark.usefixtures("connector")
-def test_the_broker_is_named_and_the_measurement_goes_on(broker, tmp_path, monkeypatch, injected):
+def test_the_broker_is_named_and_the_measurement_goes_on(broker, tmp_path, journal, monkeypatch, injected):
     monkeypatch.chdir(tmp_path)
     url = broker.url("bids-probed")
     fill(Topic.parse(url), nexmark.query("q1").dataset, ROWS, partitions=2, event_rate=20_000)
     configuration = Configuration(find_query("nexmark:q1", url, "dateTime", source="kafka"), BUDGET)
-    journal = Journal(tmp_path / "journal.jsonl")
     estimator = CapacityEstimator(
         0.9, max_probes=2, max_rate=MOST_RATE, warmup_min_s=3.0, warmup_cap_s=5.0, chunk_s=3.0, patience_s=0.0
     )

@@ -33,8 +33,7 @@ def measured(journal, dies_after=None, *, reuse=False):
         return None, events
 
 
-def test_a_finished_measurement_is_reused_after_pruning(tmp_path):
-    journal = Journal(tmp_path / "j.jsonl")
+def test_a_finished_measurement_is_reused_after_pruning(journal):
     first, _ = measured(journal)
     size = journal.path.stat().st_size
     assert prune_journal(journal, remove=True).size == size - journal.path.stat().st_size > size / 4

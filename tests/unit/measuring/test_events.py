@@ -8,7 +8,6 @@ import pytest
 from example_measurement import example_measurement
 
 from workbench.dataflow import Budget, SlotProfile
-from workbench.journal import Journal
 from workbench.measuring import (
     Abandoned,
     Deployed,
@@ -42,8 +41,7 @@ def events():
     ]
 
 
-def test_what_is_recorded_is_read_again(tmp_path, events):
-    journal = Journal(tmp_path / "j.jsonl")
+def test_what_is_recorded_is_read_again(journal, events):
     for event in events:
         record(journal, event)
     assert list(recorded(journal)) == events
@@ -51,15 +49,13 @@ def test_what_is_recorded_is_read_again(tmp_path, events):
     assert [entry.kind for entry in journal.entries()][-3:] == ["load", "given up", "finished"]
 
 
-def test_lines_of_another_kind_are_passed_over(tmp_path, events):
-    journal = Journal(tmp_path / "j.jsonl")
+def test_lines_of_another_kind_are_passed_over(journal, events):
     journal.append("remark", KEY, {"text": "lunch"})
     record(journal, events[0])
     assert list(recorded(journal)) == [events[0]]
 
 
-def test_the_state_is_what_came_after_the_last_end(tmp_path, events):
-    journal = Journal(tmp_path / "j.jsonl")
+def test_the_state_is_what_came_after_the_last_end(journal, events):
     deployed, warm_up, *_, load, given_up, finished = events
     for event in (deployed, warm_up, finished, deployed, warm_up, deployed, load):
         record(journal, event)
@@ -71,8 +67,7 @@ def test_the_state_is_what_came_after_the_last_end(tmp_path, events):
     assert replay(journal, KEY) == State((finished.measurement,))
 
 
-def test_a_probe_of_another_process_is_passed_over(tmp_path, events):
-    journal = Journal(tmp_path / "j.jsonl")
+def test_a_probe_of_another_process_is_passed_over(journal, events):
     record(journal, events[1])
     assert replay(journal, KEY) == State()
 

@@ -55,9 +55,9 @@ def run(journal, die_after=-1, per_record_s=1e-6, query=QUERY, listen=events.ign
     return measured, testbed if testbed.deployed else None
 
 
-def test_a_measurement_has_the_bracket_of_the_truth_and_the_load_curve_and_each_probe_that_so_far(tmp_path):
+def test_a_measurement_has_the_bracket_of_the_truth_and_the_load_curve_and_each_probe_that_so_far(journal):
     heard = []
-    measurement, simulated = run(Journal(tmp_path / "j.jsonl"), listen=heard.append)
+    measurement, simulated = run(journal, listen=heard.append)
     probes = [event for event in heard if isinstance(event, Probed)]
     assert (probes[0].low, probes[0].high) == (0.0, math.inf)
     assert (probes[-1].low, probes[-1].high) == (measurement.estimate.low, measurement.estimate.high)
@@ -70,9 +70,8 @@ def test_a_measurement_has_the_bracket_of_the_truth_and_the_load_curve_and_each_
 
 @pytest.mark.fault("a measurement is killed at any probe", sees="what the shell says; the same command goes on")
 @pytest.mark.parametrize("die_after", range(0, 12, 2))
-def test_a_killed_measurement_repeats_no_finished_probe_and_ends_as_an_undisturbed_one(tmp_path, die_after):
+def test_a_killed_measurement_repeats_no_finished_probe_and_ends_as_an_undisturbed_one(tmp_path, journal, die_after):
     undisturbed, _ = run(Journal(tmp_path / "calm.jsonl"))
-    journal = Journal(tmp_path / "j.jsonl")
     with pytest.raises(Killed):
         run(journal, die_after)
     finished = [entry.data["rate"] for entry in journal.entries() if entry.kind in ("probe", "load")]
@@ -86,8 +85,7 @@ def test_a_killed_measurement_repeats_no_finished_probe_and_ends_as_an_undisturb
     assert kinds.count("load") == len(LOAD_CURVE)
 
 
-def test_costs_are_added_to_a_recorded_measurement_that_lacks_them(tmp_path):
-    journal = Journal(tmp_path / "j.jsonl")
+def test_costs_are_added_to_a_recorded_measurement_that_lacks_them(journal):
     bare, _ = run(journal, costs=False, reuse=True)
     assert bare.load_curve == ()
     with pytest.raises(Killed):
@@ -107,8 +105,7 @@ def test_costs_are_added_to_a_recorded_measurement_that_lacks_them(tmp_path):
     assert again.interval.repeats == 2
 
 
-def test_of_a_thousand_finished_measurements_only_the_one_that_is_reused_is_read(tmp_path, monkeypatch):
-    journal = Journal(tmp_path / "j.jsonl")
+def test_of_a_thousand_finished_measurements_only_the_one_that_is_reused_is_read(journal, monkeypatch):
     first, _ = run(journal)
     line = journal.path.read_text().splitlines()[-1]
     with journal.path.open("a") as file:
@@ -119,8 +116,8 @@ def test_of_a_thousand_finished_measurements_only_the_one_that_is_reused_is_read
     assert read.count(Measurement) == 1
 
 
-def test_a_measurement_knows_that_its_querys_state_grows_without_bound_as_q3s_alone_does(tmp_path):
-    bounded, _ = run(Journal(tmp_path / "j.jsonl"))
+def test_a_measurement_knows_that_its_querys_state_grows_without_bound_as_q3s_alone_does(tmp_path, journal):
+    bounded, _ = run(journal)
     growing, _ = run(Journal(tmp_path / "g.jsonl"), query=replace(QUERY, unbounded_state=True))
     assert (bounded.unbounded_state, growing.unbounded_state) == (False, True)
     growing.to_json(tmp_path / "m.json")
@@ -136,8 +133,7 @@ def test_verify_tells_sustained_from_not():
     assert [probe.judgement.verdict for probe in probes] == ["sustained", "overloaded"]
 
 
-def test_costs_come_from_one_deployment(tmp_path):
-    journal = Journal(tmp_path / "j.jsonl")
+def test_costs_come_from_one_deployment(journal):
     with pytest.raises(Killed):
         run(journal, die_after=4, per_record_s=1e-6)
     resumed, _ = run(journal, per_record_s=2e-6)
@@ -145,8 +141,7 @@ def test_costs_come_from_one_deployment(tmp_path):
     assert resumed.costs[0].per_record_s == pytest.approx(2e-6)
 
 
-def test_the_interval_rests_on_what_the_journal_knows_of_this_configuration(tmp_path):
-    journal = Journal(tmp_path / "journal.jsonl")
+def test_the_interval_rests_on_what_the_journal_knows_of_this_configuration(tmp_path, journal):
     first, _ = run(journal)
     again, _ = run(journal)
     elsewhere, _ = run(Journal(tmp_path / "other.jsonl"))
@@ -155,8 +150,7 @@ def test_the_interval_rests_on_what_the_journal_knows_of_this_configuration(tmp_
     assert first.interval.low < again.interval.low
 
 
-def test_probes_of_a_process_that_measured_the_same_meanwhile_are_left_out(tmp_path):
-    journal = Journal(tmp_path / "j.jsonl")
+def test_probes_of_a_process_that_measured_the_same_meanwhile_are_left_out(journal):
     first, _ = run(journal)
     theirs = journal.entries("probe")[0]
     journal.append("probe", theirs.key, theirs.data)
@@ -165,8 +159,7 @@ def test_probes_of_a_process_that_measured_the_same_meanwhile_are_left_out(tmp_p
     assert len(simulated.commands) >= len(first.estimate.probes)
 
 
-def test_what_was_recorded_of_an_estimate_that_cannot_go_on_is_given_up(tmp_path):
-    journal = Journal(tmp_path / "j.jsonl")
+def test_what_was_recorded_of_an_estimate_that_cannot_go_on_is_given_up(tmp_path, journal):
     with pytest.raises(Killed):
         run(journal, die_after=10)
     lines = [json.loads(line) for line in journal.path.read_text().splitlines()]

@@ -13,7 +13,6 @@ from staged_runs import staged_exploration
 from workbench import redaction
 from workbench.capacity import plan
 from workbench.errors import WorkbenchError
-from workbench.journal import Journal
 from workbench.records import JOINED, OURS, CapacityPlan, JobSettings, Sink
 from workbench.redaction import redacted
 from workbench.study import study_from
@@ -81,13 +80,12 @@ def test_the_identity_is_that_of_names_values_and_contents_and_not_of_secrets(tm
     assert one.listed == f"spark.x, {HIDDEN_KEY}, udf.jar"
 
 
-def test_a_secret_is_never_written_down(tmp_path, monkeypatch):
+def test_a_secret_is_never_written_down(tmp_path, journal, monkeypatch):
     monkeypatch.setenv("MY_VALUE", "hunter2xyz")  # its name says nothing
     settings = JobSettings(spark={"spark.my.thing": "${MY_VALUE}", HIDDEN_KEY: "${MY_VALUE}"})
     assert settings.resolved()[HIDDEN_KEY] == "hunter2xyz"
     assert redacted("it failed with hunter2xyz") == "it failed with ***"
     made = replace(plan(staged_exploration(), 2e4, memory_mb=[600]), settings=settings)
-    journal = Journal(tmp_path / "journal.jsonl")
     journal.append("plan", "key", {"plan": json.loads(made.to_json()), "error": "hunter2xyz"})
     text = (tmp_path / "journal.jsonl").read_text() + made.to_json()
     assert "hunter2xyz" not in text

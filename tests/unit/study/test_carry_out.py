@@ -143,15 +143,15 @@ def test_spark_is_told_what_was_planned_and_given_the_executors_and_environment_
     assert CapacityPlan.from_json(one.to_json()) == one
 
 
-def test_executors_that_no_worker_holds_are_refused_before_anything_is_measured(tmp_path):
+def test_executors_that_no_worker_holds_are_refused_before_anything_is_measured(tmp_path, journal):
     prices = tmp_path / "prices.csv"
     prices.write_text(
         "name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,date\nsmall,a,b,4,16384,0.1,USD,c,2026-01\n"
     )
     on = replace(STUDY, testbed="spark", master="yarn", checkpoint="hdfs://n/c", prices=str(prices), slots=(4, 8))
     with pytest.raises(WorkbenchError, match=r"holds 4 slots of 1 cores and 512 MB in one executor, apart from"):
-        prepare(replace(on, executor_slots=4), Journal(tmp_path / "j.jsonl"), testbed=FluidTestbed())
-    prepare(replace(on, executor_slots=2), Journal(tmp_path / "j.jsonl"), testbed=FluidTestbed())
+        prepare(replace(on, executor_slots=4), journal, testbed=FluidTestbed())
+    prepare(replace(on, executor_slots=2), journal, testbed=FluidTestbed())
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,6 @@ from simulated_study import SIMULATED
 
 from workbench import cli
 from workbench.errors import WorkbenchError
-from workbench.journal import Journal
 from workbench.study import Study, dry_run, prepared, run_study
 from workbench.testbed import FluidTestbed
 
@@ -38,10 +37,10 @@ def shapes(budgets):
         pytest.param({"choice": "edge", "most_runs": 13, "estimates": 2, "memory_mb": (512,)}, marks=pytest.mark.long),
     ],
 )
-def test_a_dry_run_lists_what_is_measured_first_and_holds_the_number_of_runs(tmp_path, settings):
+def test_a_dry_run_lists_what_is_measured_first_and_holds_the_number_of_runs(journal, settings):
     study = replace(FLUID, **settings)
     would = dry_run(study)
-    made = run_study(study, Journal(tmp_path / "j.jsonl")).exploration.measurements
+    made = run_study(study, journal).exploration.measurements
     assert shapes(would.first) == shapes(run.budget for run in made)[: len(would.first)]
     assert would.runs[0] <= len(made) <= would.runs[1]
     assert would.seconds[0] <= would.seconds[1] <= study.most_runs
@@ -58,8 +57,8 @@ def test_minimal_configurations_are_listed_once_per_memory():
     assert dry_run(replace(FLUID, memory_mb=(512, 1024, 2048), most_calls=5)).runs == (7, 8)
 
 
-def test_what_the_journal_has_is_not_measured_again(tmp_path):
-    study, journal = replace(FLUID, choice="edge", most_calls=7), Journal(tmp_path / "j.jsonl")
+def test_what_the_journal_has_is_not_measured_again(journal):
+    study = replace(FLUID, choice="edge", most_calls=7)
     fresh, deployed = dry_run(study, journal), []
 
     class Cut(FluidTestbed):
@@ -79,8 +78,8 @@ def test_what_the_journal_has_is_not_measured_again(tmp_path):
     assert (done.recorded, done.first, done.seconds) == (len(made.exploration.measurements), (), (0, 0))
 
 
-def test_the_next_budget_of_an_exploration_under_way_is_listed(tmp_path):
-    study, journal = replace(FLUID, slots=(2, 6, 9), most_runs=5), Journal(tmp_path / "j.jsonl")
+def test_the_next_budget_of_an_exploration_under_way_is_listed(journal):
+    study = replace(FLUID, slots=(2, 6, 9), most_runs=5)
     run_study(study, journal)
     more = replace(study, most_runs=6)
     would = dry_run(more, journal)

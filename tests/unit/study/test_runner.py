@@ -45,7 +45,7 @@ def test_a_measurement_in_a_thread_is_the_same_measurement(tmp_path):
     assert "q1 on 8 slots of 1 core and 1,024 MB" in now.what
 
 
-def test_cancelled_and_resumed_it_repeats_no_finished_probe(tmp_path):
+def test_cancelled_and_resumed_it_repeats_no_finished_probe(journal):
     runner = None
 
     def cancel_at_fifth(number):
@@ -54,7 +54,6 @@ def test_cancelled_and_resumed_it_repeats_no_finished_probe(tmp_path):
             assert runner.snapshot().state == "stopping"
 
     testbed = Interrupted(cancel_at_fifth)
-    journal = Journal(tmp_path / "journal.jsonl")
     runner = measuring(preset("q1"), BUDGET, testbed, journal, ESTIMATOR)
     now = ended(runner)
     assert (now.state, now.may_start, now.error) == ("cancelled", True, None)
@@ -72,8 +71,7 @@ def test_cancelled_and_resumed_it_repeats_no_finished_probe(tmp_path):
 
 
 @pytest.mark.fault("an estimate is cancelled with its kernel", sees="cancelled; what was measured is kept")
-def test_a_measurement_cancelled_with_its_kernel_goes_on_in_another(tmp_path):
-    journal = Journal(tmp_path / "journal.jsonl")
+def test_a_measurement_cancelled_with_its_kernel_goes_on_in_another(journal):
     first = None
     testbed = Interrupted(lambda number: first.cancel() if number == 4 else None)
     first = measuring(preset("q1"), BUDGET, testbed, journal, ESTIMATOR)
@@ -86,9 +84,9 @@ def test_a_measurement_cancelled_with_its_kernel_goes_on_in_another(tmp_path):
     assert seen[0] == done
 
 
-def test_what_goes_wrong_is_told(tmp_path):
+def test_what_goes_wrong_is_told(journal):
     few = Budget(1, SlotProfile(1.0, 1024))
-    runner = measuring(preset("q5"), few, FluidTestbed(), Journal(tmp_path / "journal.jsonl"), ESTIMATOR)
+    runner = measuring(preset("q5"), few, FluidTestbed(), journal, ESTIMATOR)
     now = ended(runner)
     assert now.state == "failed"
     assert now.may_start
@@ -137,14 +135,13 @@ def test_a_study_is_planned_and_goes_on_after_a_cancellation(tmp_path):
     assert [plan.budget for plan in runner.result.plans] == [plan.budget for plan in alone.plans]
 
 
-def test_a_study_tells_which_query_and_budget_is_measured_now(tmp_path):
+def test_a_study_tells_which_query_and_budget_is_measured_now(journal):
     seen = []
 
     def look(_):
         now = runner.snapshot()
         seen.append((now.query, now.budget))
 
-    journal = Journal(tmp_path / "a.jsonl")
     runner = planning(STUDY, journal, Interrupted(look))
     assert (runner.snapshot().budget, runner.snapshot().ran) == (None, False)
     assert planning(replace(STUDY, testbed="spark"), journal).snapshot().ran  # time passes
@@ -154,8 +151,8 @@ def test_a_study_tells_which_query_and_budget_is_measured_now(tmp_path):
     assert list(dict.fromkeys(budget for _, budget in seen)) == list(dict.fromkeys(measured))
 
 
-def test_time_left_counts_halvings_of_the_bracket(tmp_path):
-    runner = measuring(preset("q1"), BUDGET, FluidTestbed(), Journal(tmp_path / "a.jsonl"), ESTIMATOR, costs=False)
+def test_time_left_counts_halvings_of_the_bracket(journal):
+    runner = measuring(preset("q1"), BUDGET, FluidTestbed(), journal, ESTIMATOR, costs=False)
     estimate = ended(runner).estimate
     assert time_left(None, 0.02, 0, 0, None) is None
     assert time_left(estimate, 0.02, 0, 0, None) == 0

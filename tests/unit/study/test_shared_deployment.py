@@ -9,7 +9,6 @@ from warm_machine import WarmMachine
 from workbench.capacity.explore import conclude
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
-from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, Concluded
 from workbench.study import SoFar, Study, planned_so_far, planning, prepare, read_planned, run_study, write_planned
 from workbench.study.planned import plan_targets
@@ -19,9 +18,8 @@ STUDY = Study("nexmark:q1", (3e3, 2e4), (1, 2, 4), (1024,), slot_cpus=0.2, deplo
 ESTIMATOR = CapacityEstimator(patience_s=0)
 
 
-def test_the_first_run_answers_and_the_plans_are_read_again(tmp_path):
-    said, machine = [], WarmMachine()
-    journal, path = Journal(tmp_path / "j.jsonl"), tmp_path / "plans.json"
+def test_the_first_run_answers_and_the_plans_are_read_again(tmp_path, journal):
+    said, machine, path = [], WarmMachine(), tmp_path / "plans.json"
 
     def listen(event):
         if isinstance(event, Concluded) and isinstance(event.what, SoFar):
@@ -45,10 +43,10 @@ def test_the_first_run_answers_and_the_plans_are_read_again(tmp_path):
     assert again.exploration.model.predict([[1024, 8]]) == pytest.approx(planned.exploration.model.predict([[1024, 8]]))
 
 
-def test_each_memory_profile_has_a_deployment_and_a_failed_turn_ends_it(tmp_path):
+def test_each_memory_profile_has_a_deployment_and_a_failed_turn_ends_it(journal):
     study = replace(STUDY, memory_mb=(1024, 2048), most_runs=5)
     machine = WarmMachine()
-    run_study(study, Journal(tmp_path / "j.jsonl"), testbed=machine, estimator=ESTIMATOR)
+    run_study(study, journal, testbed=machine, estimator=ESTIMATOR)
     assert machine.deployments == 2
     warm = WarmTestbed(machine, study.space.budgets)
     few, most = study.space.budget(1, 1024), study.space.budget(4, 1024)
@@ -64,8 +62,7 @@ def test_each_memory_profile_has_a_deployment_and_a_failed_turn_ends_it(tmp_path
 
 
 @pytest.mark.fault("a shared study is killed in a turn", sees="what the shell says; the same command goes on")
-def test_a_killed_study_measures_only_what_it_lacks(tmp_path):
-    journal = Journal(tmp_path / "j.jsonl")
+def test_a_killed_study_measures_only_what_it_lacks(journal):
     with pytest.raises(KeyboardInterrupt):
         run_study(STUDY, journal, testbed=WarmMachine(fails_at=3), estimator=ESTIMATOR)
     finished = [entry.key for entry in journal.entries("finished")]
@@ -103,8 +100,8 @@ def test_a_model_that_is_read_is_the_one_that_was_planned_with(tmp_path, choice)
     assert plan_targets(study, again.exploration).plans[0].budget == planned.plans[0].budget
 
 
-def test_the_live_panel_follows_the_loop(tmp_path):
-    runner = planning(STUDY, Journal(tmp_path / "j.jsonl"), WarmMachine(), ESTIMATOR)
+def test_the_live_panel_follows_the_loop(journal):
+    runner = planning(STUDY, journal, WarmMachine(), ESTIMATOR)
     runner.start()
     last = runner.wait(60)
     assert last.state == "done", last.error

@@ -8,7 +8,6 @@ from workbench import cli
 from workbench.cli import planning
 from workbench.defaults import MAX_REPEATS, PATIENCE_S, SLOT_CPUS
 from workbench.errors import WorkbenchError
-from workbench.journal import Journal
 from workbench.study import Study, read_planned, read_study, run_study, study_from, write_planned
 from workbench.study.prepared import estimator_of
 from workbench.study.prepared import testbed_of as asked_testbed
@@ -130,11 +129,11 @@ def test_a_study_says_how_long_to_wait_for_neighbours_and_how_often_to_repeat():
 FLUID = {"query": "nexmark:q1", "slots": [2, 3, 4], "memory_mb": [2048], "testbed": "fluid"}
 
 
-def test_rows_and_a_deadline_are_a_rate_and_the_plan_ends_in_time_and_is_read_again(tmp_path):
+def test_rows_and_a_deadline_are_a_rate_and_the_plan_ends_in_time_and_is_read_again(tmp_path, journal):
     study = study_from(FLUID | {"rows": "400M", "deadline_s": 900, "start_s": 60})
     assert study.targets == (pytest.approx(400e6 / 840),)
     assert study.run.lasts_s(study.targets[0]) == pytest.approx(900)
-    planned = run_study(study, Journal(tmp_path / "journal"))
+    planned = run_study(study, journal)
     (plan,) = planned.plans
     assert plan.run.lasts_s(plan.expected_rate) < 900
     write_planned(planned, tmp_path / "plans.json")

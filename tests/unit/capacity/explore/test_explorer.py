@@ -94,8 +94,7 @@ def test_the_corners_of_most_slots_come_first_where_a_warm_deployment_is_made_fo
     ("run_s", "most_s", "slots"),  # each takes 100 s
     [(None, 240.0, [2, 8]), (None, 60.0, [2]), (90.0, 150.0, [2]), (90.0, 210.0, [2, 8])],
 )
-def test_no_run_begins_that_would_end_after_the_time_and_one_is_enough(tmp_path, run_s, most_s, slots):
-    journal = Journal(tmp_path / "j.jsonl")
+def test_no_run_begins_that_would_end_after_the_time_and_one_is_enough(journal, run_s, most_s, slots):
     explorer = ResourceExplorer(
         ConfigurationOptimizer(FluidTestbed(noise=0.0), CapacityEstimator(most_s=run_s), journal),
         Space((2, 4, 8), (512,)),
@@ -251,8 +250,8 @@ def test_a_minimal_budget_is_measured_as_often_as_it_is_asked_for_and_on_the_way
     assert len(journal.entries("finished")) == 4
 
 
-def test_an_optimised_configuration_is_what_bids2_says_before_the_deployment(tmp_path):
-    optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), Journal(tmp_path / "j.jsonl"))
+def test_an_optimised_configuration_is_what_bids2_says_before_the_deployment(journal):
+    optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), journal)
     events = []
     minimal, best = result_of(optimizer.steps(nexmark.query("q1"), Space((2, 8), (512,)).budget(8, 512)), events.append)
     found = allocate(minimal, 8)
@@ -287,7 +286,7 @@ def test_partitions_are_set_where_fewer_of_them_promise_clearly_more():
     assert best_layout(None, budget) is None
 
 
-def test_too_few_slots_are_refused_with_the_operators(tmp_path):
-    optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), Journal(tmp_path / "j.jsonl"))
+def test_too_few_slots_are_refused_with_the_operators(journal):
+    optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), journal)
     with pytest.raises(WorkbenchError, match=r"operators apart from its sources \(.*\); 1 slot cannot hold them"):
         optimizer.measure(nexmark.query("q5"), Space((1, 8), (512,)).budget(1, 512))

@@ -48,9 +48,9 @@ def concerns(findings):
     return {one.concern: one for one in findings}
 
 
-def test_where_the_least_memory_fails_the_rest_is_explored_and_the_answer_says_so(tmp_path):
+def test_where_the_least_memory_fails_the_rest_is_explored_and_the_answer_says_so(tmp_path, journal):
     testbed = Failing(fails=lambda budget: budget.profile.memory_mb < 1024)
-    made = run_study(STUDY, Journal(tmp_path / "j.jsonl"), testbed=testbed)
+    made = run_study(STUDY, journal, testbed=testbed)
     runs = made.exploration.runs
     assert len(runs) == STUDY.most_runs
     assert [isinstance(run, FailedRun) for run in runs[:3]] == [True, True, False]  # those are not tried again
@@ -71,8 +71,7 @@ def test_where_the_least_memory_fails_the_rest_is_explored_and_the_answer_says_s
     assert [one.budget for one in again.plans] == [one.budget for one in made.plans]
 
 
-def test_what_failed_is_tried_again_by_the_next_command_and_nothing_else(tmp_path, planned):
-    journal = Journal(tmp_path / "j.jsonl")
+def test_what_failed_is_tried_again_by_the_next_command_and_nothing_else(journal, planned):
     half = run_study(
         replace(STUDY, most_runs=4), journal, testbed=Failing(fails=lambda budget: budget.profile.memory_mb < 1024)
     )
@@ -105,10 +104,10 @@ def test_a_journal_that_fails_ends_the_study_at_once(tmp_path, monkeypatch):
     assert len(appended) == 9
 
 
-def test_a_query_that_always_fails_ends_after_the_corners_with_the_reason_first(tmp_path):
+def test_a_query_that_always_fails_ends_after_the_corners_with_the_reason_first(journal):
     testbed = Failing(fails=lambda _: True)
     with pytest.raises(WorkbenchError) as raised:
-        run_study(replace(STUDY, memory_mb=(512,)), Journal(tmp_path / "j.jsonl"), testbed=testbed)
+        run_study(replace(STUDY, memory_mb=(512,)), journal, testbed=testbed)
     message = str(raised.value)
     assert message.startswith(SAID)
     assert message.count(SAID) == 1
@@ -128,9 +127,9 @@ def test_one_reason_for_all_runs_is_all_that_is_said(planned):
         conclude([*runs, other], "")
 
 
-def test_the_edge_goes_on_where_it_can(tmp_path):
+def test_the_edge_goes_on_where_it_can(journal):
     testbed = Failing(fails=lambda budget: budget.slots == 6 and budget.profile.memory_mb == 512)
-    optimizer = ConfigurationOptimizer(testbed, CapacityEstimator(tolerance=0.04), Journal(tmp_path / "j.jsonl"))
+    optimizer = ConfigurationOptimizer(testbed, CapacityEstimator(tolerance=0.04), journal)
     explorer = ResourceExplorer(optimizer, Space((2, 4, 6), (512, 2048)), choice="edge", most_calls=8, estimates=2)
     found = explorer.run(nexmark.query("q2"))
     assert testbed.tried.count((6, 512)) == 1
@@ -219,14 +218,13 @@ def full_run(run):
     return replace(run, budget=replace(run.budget, interval_s=5.0), estimate=estimate, tasks=None)
 
 
-def test_a_batch_that_fits_no_interval_is_named_with_a_longer_one_and_ends_the_exploration(planned, tmp_path):
+def test_a_batch_that_fits_no_interval_is_named_with_a_longer_one_and_ends_the_exploration(planned, journal):
     runs = [full_run(run) for run in planned.exploration.measurements[:2]]
     with pytest.raises(WorkbenchError) as raised:
         conclude(runs, "ended")
     assert "even at a low rate a batch took 7.0 s, over the trigger interval of 5 s" in str(raised.value)
     assert "interval_s: 28" in str(raised.value)
     run = full_run(planned.exploration.measurements[0])
-    journal = Journal(tmp_path / "j.jsonl")
     optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), journal)
     explorer = ResourceExplorer(optimizer, Space((1, run.budget.slots), (512,), 1.0, 5.0))
     explorer.tell(run)
@@ -241,7 +239,7 @@ def test_the_run_that_is_shown_in_full_is_none_that_failed(planned):
     assert {card.title.partition(":")[0] for card in shown} == {"Run 7, on 16 slots"}
 
 
-def test_where_the_source_bounds_all_runs_there_is_no_model_and_it_ends_after_the_corners(planned, tmp_path):
+def test_where_the_source_bounds_all_runs_there_is_no_model_and_it_ends_after_the_corners(planned, journal):
     runs = [
         replace(run, estimate=replace(run.estimate, limit="source", high=math.inf))
         for run in planned.exploration.measurements
@@ -249,7 +247,7 @@ def test_where_the_source_bounds_all_runs_there_is_no_model_and_it_ends_after_th
     with pytest.raises(WorkbenchError, match=r"^None of 9 runs .* the source was the limit.* so that the query is"):
         conclude(runs, "ended", choice="edge")
     assert overstatement(runs) is None
-    optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), Journal(tmp_path / "j.jsonl"))
+    optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), journal)
     explorer = ResourceExplorer(optimizer, STUDY.space)
     for run in planned.exploration.measurements[:4]:
         assert explorer.ask() == run.budget

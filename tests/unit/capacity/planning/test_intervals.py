@@ -247,8 +247,8 @@ def test_what_is_no_capacity_is_not_compared_and_without_the_explored_interval_t
     assert "Nothing was sustained at the trigger interval 2 s" in refused[0][1]
 
 
-def test_intervals_spark_cannot_have_are_refused_before_anything_is_measured(tmp_path):
+def test_intervals_spark_cannot_have_are_refused_before_anything_is_measured(journal):
     study = Study("nexmark:q1", (1e5,), (1, 2), (1024,), slot_cpus=1.0, intervals=(0.05, 2.0))
     testbed = replace(SparkTestbed(), slot_cpus="auto")
     with pytest.raises(WorkbenchError, match=r"trigger interval is 0.05 s; it must be at least"):
-        prepare(replace(study, slot_cpus=0.2), Journal(tmp_path / "j.jsonl"), testbed=testbed)
+        prepare(replace(study, slot_cpus=0.2), journal, testbed=testbed)

@@ -13,7 +13,6 @@ from workbench.capacity import compare_forms
 from workbench.capacity.explore import reasons
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
-from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator
 from workbench.simulation import preset
 from workbench.study import Runner, Snapshot, Study, measuring, planning
@@ -64,8 +63,8 @@ def fails(_):
     raise ValueError("<b>broken</b>")
 
 
-def test_start_measures_and_shows_the_probes(tmp_path):
-    runner = measuring(preset("q1"), BUDGET, FluidTestbed(), Journal(tmp_path / "j.jsonl"), ESTIMATOR)
+def test_start_measures_and_shows_the_probes(journal):
+    runner = measuring(preset("q1"), BUDGET, FluidTestbed(), journal, ESTIMATOR)
     panel = LivePanel(runner)
     later = panel.then("What does it sustain?", cards)
     assert not filled(later)
@@ -92,19 +91,19 @@ def test_start_measures_and_shows_the_probes(tmp_path):
     assert filled(panel.then("again", cards))
 
 
-def test_the_chart_of_a_study_names_the_query_and_the_budget_that_is_measured(tmp_path):
+def test_the_chart_of_a_study_names_the_query_and_the_budget_that_is_measured(journal):
     study = Study("nexmark:q1", (1e6, 2e6, 3e6), (2, 8), (512,), testbed="fluid", most_runs=4)
-    panel = LivePanel(planning(study, Journal(tmp_path / "j.jsonl"), FluidTestbed()))
+    panel = LivePanel(planning(study, journal, FluidTestbed()))
     assert ended(panel).state == "done"
     last = panel.runner.result.exploration.measurements[-1]
     assert "for 3 target rates" in panel.state.value
     assert panel.panes[2].chart.finding == findings.capacity("nexmark:q1", last.budget, last.estimate, ran=False)
 
 
-def test_a_study_shows_the_loop_is_cancelled_and_resumed(tmp_path):
+def test_a_study_shows_the_loop_is_cancelled_and_resumed(journal):
     study = Study("nexmark:q11", (1e6,), (5, 8, 12), (512, 1024), testbed="fluid", most_runs=9)
     testbed = Interrupted(lambda number: panel.runner.cancel() if number == 25 else None)
-    panel = LivePanel(planning(study, Journal(tmp_path / "j.jsonl"), testbed))
+    panel = LivePanel(planning(study, journal, testbed))
     explorer, optimizer, estimator, model = panel.panes
     assert [pane.chart.finding.split(":")[0] for pane in panel.panes] == [
         "Resource explorer",
