@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from refusals import refusals
 
-from workbench.cli import main, topics
+from workbench.cli import topics
 from workbench.doctor import examine
 from workbench.errors import WorkbenchError
 from workbench.redaction import is_secret, redacted
@@ -171,7 +171,6 @@ def test_the_key_is_secret_for_spark_and_here(files):
 def test_settings_that_spark_cannot_use_are_refused_before_a_sample_is_captured(tmp_path, monkeypatch, find):
     (tmp_path / "client.properties").write_text("sasl.mechanism=OAUTHBEARER\n")
     monkeypatch.setenv(CLIENT_CONFIG, str(tmp_path / "client.properties"))
-    monkeypatch.chdir(tmp_path)
     with pytest.raises(WorkbenchError, match=r"sasl\.mechanism=OAUTHBEARER has no counterpart"):
         find("nexmark:q1", "kafka://localhost:1/bids", source="kafka")
 
@@ -256,27 +255,22 @@ def test_what_a_registry_hands_out_is_read_and_fields_with_a_name_that_is_ours_g
         ({"type": "record", "name": "R", "fields": [{"name": "a"}]}, r"is not Avro schema: .* a name and a type"),
     ],
 )
-def test_a_file_that_is_no_schema_is_refused_with_the_next_step(tmp_path, monkeypatch, capsys, content, said):
-    monkeypatch.chdir(tmp_path)
+def test_a_file_that_is_no_schema_is_refused_with_the_next_step(refuses, content, said):
     if content is not None:
         Path("s.json").write_text(content if isinstance(content, str) else json.dumps(content))
     with pytest.raises(WorkbenchError, match=said):
         read_schema("s.json")
-    assert main(["capture", "kafka://h:1/orders", "x.parquet", "--schema", "s.json"]) == 2
-    assert "The schema s.json" in capsys.readouterr().err
+    assert "The schema s.json" in refuses("capture", "kafka://h:1/orders", "x.parquet", "--schema", "s.json")
 
 
-def test_the_command_says_what_did_not_decode_and_which_ids_there_are(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_the_command_says_what_did_not_decode_and_which_ids_there_are(monkeypatch, prints):
     Path("order.avsc").write_text(json.dumps(ORDER))
     found = Captured(Path("orders.parquet"), 200, 3, ("order", "shop", "_key"), 1.5, not_decoded=1, schema_ids=(7, 8))
     monkeypatch.setattr(topics, "capture", lambda *_, **__: found)
     asked = ["capture", "kafka://h:1/orders", "orders.parquet", "--schema", "order.avsc"]
-    assert main(asked) == 0
-    said = " ".join(capsys.readouterr().out.split())
+    said = " ".join(prints(*asked).split())
     assert "columns: order, shop, _key" in said
     assert "note: values that do not decode with the schema: 1" in said
     assert "note: the values have the schema ids 7, 8; all were read with the Avro schema order.avsc" in said
-    assert main([*asked, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = json.loads(prints(*asked, "--json"))
     assert (told["rows"], told["not_decoded"], told["schema_ids"]) == (200, 1, [7, 8])

@@ -21,9 +21,8 @@ from hypothesis import strategies as st
 from parquet_rows import stored
 from refusals import refusals
 
-from workbench import cli
 from workbench.cli import keys
-from workbench.cli.console import BAD_INPUT, DONE
+from workbench.cli.console import BAD_INPUT
 from workbench.errors import WorkbenchError
 from workbench.workload import Dataset, EventClock, KeyFrequencies, count_keys_here, joined_shares, prepare
 from workbench.workload import keys as counting
@@ -271,19 +270,17 @@ def no_spark(monkeypatch):
 
 
 @pytest.mark.usefixtures("no_spark")
-def test_the_command_counts_a_file_without_spark_and_refuses_a_mistyped_column_at_once(tmp_path, capsys):
+def test_the_command_counts_a_file_without_spark_and_refuses_a_mistyped_column_at_once(tmp_path, run, prints):
     (tmp_path / "orders.csv").write_text("customer_id\n" + "c0\n" * 2 + "".join(f"c{n}\n" for n in range(1, 9)))
-    assert cli.main(["keys", str(tmp_path / "orders.csv"), "customer_id"]) == DONE
-    said = capsys.readouterr().out
+    said = prints("keys", "orders.csv", "customer_id")
     assert "more than 5 tasks do not raise the rate" in said
     assert "Zipf exponent about " in said
     (tmp_path / "even.csv").write_text("customer_id\n" + "".join(f"c{number}\n" for number in range(200)))
-    assert cli.main(["keys", str(tmp_path / "even.csv"), "customer_id"]) == DONE
-    assert "Zipf" not in capsys.readouterr().out
+    assert "Zipf" not in prints("keys", "even.csv", "customer_id")
     for method in ("auto", "exact", "sketch"):
-        assert cli.main(["keys", str(tmp_path / "orders.csv"), "custmer_id", "--method", method]) == BAD_INPUT
-        said = capsys.readouterr().err
-        assert "no column 'custmer_id'; its columns are customer_id. Did you mean 'customer_id'?" in said
+        code, said = run("keys", "orders.csv", "custmer_id", "--method", method)
+        assert code == BAD_INPUT
+        assert "no column 'custmer_id'; its columns are customer_id. Did you mean 'customer_id'?" in said.err
 
 
 def frequencies(rows, top=None):
@@ -376,8 +373,7 @@ MADE = {  # rows of two inputs, and what is said of their join
 
 
 @pytest.fixture
-def joining(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def joining(tmp_path):
     (tmp_path / "jobs.py").write_text("def both(orders, payments):\n    return orders.join(payments, 'shop')\n")
     (tmp_path / "s.yaml").write_text(
         "query: jobs:both\ninputs: {orders: {dataset: orders.parquet}, payments: {dataset: payments.parquet}}\n"
@@ -392,25 +388,24 @@ def joining(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("made", MADE)
-def test_what_is_said_of_a_join_is_what_its_pairs_show(joining, capsys, made):
+def test_what_is_said_of_a_join_is_what_its_pairs_show(joining, run, prints, refuses, made):
     orders, payments, answer = MADE[made]
     joining(orders, payments)
-    assert cli.main(["keys", "s.yaml", "shop"]) == DONE
-    said = " ".join(capsys.readouterr().out.split())
+    said = " ".join(prints("keys", "s.yaml", "shop").split())
     assert said.startswith(answer)
     assert "not tracked" not in said
-    assert cli.main(["keys", "s.yaml", "shop", "--json", "--top", "5"]) == DONE
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(prints("keys", "s.yaml", "shop", "--json", "--top", "5"))
     of_orders, of_payments = (Counter(map(str, rows)) for rows in (orders, payments))
     pairs = Counter({key: many * of_payments[key] for key, many in of_orders.items()})
     true = {key: pairs[key] / pairs.total() for key in found["joined"]}
     assert found["inputs"]["orders"]["hottest_share"] == pytest.approx(max(of_orders.values()) / of_orders.total())
     assert found["joined"] == found["joined_at_least"] == pytest.approx(true)
     assert min(found["joined"].values()) >= max(many for key, many in pairs.items() if key not in true) / pairs.total()
-    assert cli.main(["keys", "s.yaml", "shop", "--top", "0"]) == BAD_INPUT
-    assert "list at least one key" in capsys.readouterr().err
-    assert cli.main(["keys", "s.yaml", "shop", "--plan", "s.yaml"]) == BAD_INPUT
-    assert "'shop' is in orders and payments. Name one of their files" in capsys.readouterr().err
+    code, said = run("keys", "s.yaml", "shop", "--top", "0")
+    assert (code, "list at least one key" in said.err) == (BAD_INPUT, True)
+    assert "'shop' is in orders and payments. Name one of their files" in refuses(
+        "keys", "s.yaml", "shop", "--plan", "s.yaml"
+    )
     assert [len(found["joined"]), *(len(one["keys"]) for one in found["inputs"].values())] == [5, 5, 5]
 
 
@@ -429,7 +424,7 @@ def test_what_is_said_of_a_join_is_what_its_pairs_show(joining, capsys, made):
         ("step(orders)", ""),
     ],
 )
-def test_of_a_column_that_the_query_does_not_go_by_nothing_follows(joining, tmp_path, capsys, query, goes):
+def test_of_a_column_that_the_query_does_not_go_by_nothing_follows(joining, tmp_path, prints, query, goes):
     joining([], [])
     rows = {"shop": ["a"] * 8 + ["b"] * 2, "number": range(10), "city": ["x"] * 10}
     for name in ("orders", "payments"):
@@ -438,10 +433,8 @@ def test_of_a_column_that_the_query_does_not_go_by_nothing_follows(joining, tmp_
         f"from pyspark.sql import functions as f\nfrom elsewhere import step\n\n\n"
         f"def both(orders, payments):\n    return {query}\n"
     )
-    assert cli.main(["keys", "s.yaml", "shop"]) == DONE
-    said = " ".join(capsys.readouterr().out.split())
-    assert cli.main(["keys", "s.yaml", "shop", "--json"]) == DONE
-    found = json.loads(capsys.readouterr().out)
+    said = " ".join(prints("keys", "s.yaml", "shop").split())
+    found = json.loads(prints("keys", "s.yaml", "shop", "--json"))
     if goes:
         answer = f"{goes}, so the key 'a' is not kept in one task and does not limit the tasks."
         assert said.startswith("By its text, ")
@@ -477,13 +470,12 @@ def test_of_a_column_that_the_query_does_not_go_by_nothing_follows(joining, tmp_
     ],
 )
 def test_of_a_sketch_bounds_are_said_of_a_join_and_nothing_where_they_leave_it_open(  # noqa: PLR0917
-    joining, monkeypatch, capsys, hot, answer, joined
+    joining, monkeypatch, prints, hot, answer, joined
 ):
     joining(["a"], ["a"])
     found = KeyFrequencies("shop", hot + 100, 0, ("a",), (hot,), 61, "sketch", 2, 0.02)
     monkeypatch.setattr(keys, "_counted", lambda *_: found)
-    assert cli.main(["keys", "s.yaml", "shop"]) == DONE
-    said = " ".join(capsys.readouterr().out.split())
+    said = " ".join(prints("keys", "s.yaml", "shop").split())
     assert said.startswith(answer)
     assert joined in said
     assert "note: keys that are not tracked have pairs, too" in said

@@ -24,8 +24,7 @@ configuration: {spark.sql.ansi.enabled: "false", spark.sql.shuffle.partitions: 4
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def folder(tmp_path):
     (tmp_path / "flows" / "deep" / "__pycache__").mkdir(parents=True)
     for name in ("flows/b.py", "flows/a.sql", "flows/deep/c.py", "flows/deep/__pycache__/d.py", "more.sql", "other.py"):
         (tmp_path / name).write_text("")
