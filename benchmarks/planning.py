@@ -26,7 +26,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
-from true_capacity import true_capacity
+from query_truths import true_capacity
 
 from workbench.capacity import ConfigurationOptimizer, ResourceExplorer, ScalingModel, Space, allocate, plan
 from workbench.capacity.explore import keeps_state

@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.metrics import Batch, Observation, OperatorMetrics
@@ -18,6 +19,14 @@ def filling(batch_s, interval_s):
         middle = (low + high) / 2
         low, high = (middle, high) if batch_s(middle) < interval_s else (low, middle)
     return low / interval_s
+
+
+def altered(run, change):
+    """Return the run with `change` made to each of its probes: those of the estimate, its loads and its divisions."""
+    probes = tuple(map(change, run.estimate.probes))
+    estimate = replace(run.estimate, probes=probes, observation=probes[-1].observation)
+    loads, divided = (tuple(map(change, others)) for others in (run.load_curve, run.divided))
+    return replace(run, estimate=estimate, load_curve=loads, divided=divided)
 
 
 class Engine:

@@ -8,7 +8,7 @@ from simulated_run import SimulatedRun
 from workbench.dataflow import Budget, SlotProfile
 from workbench.measuring import CapacityEstimator, fit_costs
 from workbench.metrics import Batch, Observation, OperatorMetrics, SourceProfile, TaskSample
-from workbench.records import Machine, Measurement
+from workbench.records import FailedRun, Machine, Measurement
 from workbench.speed import CoreSpeed
 
 BUDGET = Budget(4, SlotProfile(0.2, 512), 2.0)
@@ -96,3 +96,8 @@ def on_cores(run: Measurement, arithmetic_s: float, reads_s: float, machine: Cor
     cores = CoreSpeed(arithmetic_s, reads_s)
     probes = tuple(replace(probe, observation=replace(probe.observation, cores=cores)) for probe in run.estimate.probes)
     return replace(run, estimate=replace(run.estimate, probes=probes), machine=replace(run.machine, speed=machine))
+
+
+def failed_run(run, why):
+    """A run that failed, in place of one that was measured."""
+    return FailedRun(run.query, run.budget, run.testbed, run.started_at, why, run.tasks, run.predicted_rate)

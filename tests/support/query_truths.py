@@ -1,6 +1,6 @@
-"""Random queries, and what the steady state of the fluid engine says they can carry.
+"""What the steady state of the fluid engine says that queries carry, without noise; and random queries.
 
-They are drawn from ranges that anything published falls into, and none of them is a preset.
+These are drawn from ranges that anything published falls into, and none of them is a preset.
 """
 
 from dataclasses import replace
@@ -57,6 +57,11 @@ def dealt(query, memory_mb, slots) -> Allocation:
     return bids2(rates, {name: ratios[name] for name in rates}, slots)
 
 
+def true_capacity(query, memory_mb, layout, cpus=1.0):
+    """Rate in records/s of a query with `layout`, tasks by operator without sources, on slots of a profile."""
+    return steady_state(Deployment(query, layout, memory_mb, cpus)).rate
+
+
 def capacity(query, memory_mb, slots):
     """Give what a deployment really carries, records/s."""
-    return steady_state(Deployment(query, dealt(query, memory_mb, slots).tasks, memory_mb)).rate
+    return true_capacity(query, memory_mb, dealt(query, memory_mb, slots).tasks)

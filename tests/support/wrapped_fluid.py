@@ -1,4 +1,4 @@
-"""Testbeds that wrap the fluid one."""
+"""Testbeds that wrap the fluid one, and work for a runner that yields no events."""
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -46,3 +46,11 @@ class Interrupted(WrappedFluid):
 
             run.observe = told
             yield run
+
+
+def eventless(work):
+    def steps(report):
+        yield from ()
+        return work(report)
+
+    return steps

@@ -5,8 +5,7 @@ from functools import partial
 from types import SimpleNamespace
 
 import pytest
-from example_measurement import example_measurement
-from failed_run import failed_run
+from example_measurement import example_measurement, failed_run
 from terminal_session import CODES
 
 from workbench.capacity.explore import Question, Why

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from published_runs import REFITTED, published_model
-from true_capacity import true_capacity
+from query_truths import true_capacity
 
 from workbench.papers import streambed
 from workbench.simulation import PRESETS, preset

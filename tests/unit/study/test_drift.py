@@ -4,8 +4,7 @@ from dataclasses import replace
 from itertools import cycle
 
 import pytest
-from example_measurement import example_measurement, on_cores
-from failed_run import failed_run
+from example_measurement import example_measurement, failed_run, on_cores
 
 from workbench.capacity.explore import conclude
 from workbench.errors import WorkbenchError

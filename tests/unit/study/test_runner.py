@@ -4,8 +4,7 @@ import threading
 from dataclasses import replace
 
 import pytest
-from eventless_work import eventless
-from wrapped_fluid import Interrupted
+from wrapped_fluid import Interrupted, eventless
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError

@@ -2,8 +2,8 @@ import math
 from dataclasses import replace
 
 import pytest
+from query_truths import true_capacity
 from refusals import refusals
-from true_capacity import true_capacity
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError

@@ -21,7 +21,6 @@ from workbench.capacity import (
     select_model,
 )
 from workbench.capacity.model.forms import TRANSFORMS
-from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator
 from workbench.testbed import RecordedRate, RecordedTestbed
 
@@ -90,18 +89,6 @@ MEMORY = (8192, 16384, 32768, 65536)
 
 
 @beside
-@pytest.mark.parametrize("query", sorted(REFITS))
-def test_refits_of_the_explored_rows(query):
-    rows, a, b, c, error, request, slots = REFITS[query]
-    points, y = columns(explored(query)[:rows])
-    model = CapacityModel("linear").fit(points, y)
-    assert model.coef_ == pytest.approx([a, b], rel=1e-5)
-    assert model.intercept_ == pytest.approx(c, rel=1e-5)
-    assert leave_one_out_error(points, y) == pytest.approx(error, abs=0.6)
-    assert [model.slots_for(request, memory) for memory in MEMORY] == slots
-
-
-@beside
 def test_leave_one_out_errors_as_the_exploration_went_on():
     points, y = columns(explored("q1"))
     errors = [leave_one_out_error(points[:rows], y[:rows]) for rows in range(5, 12)]
@@ -147,8 +134,7 @@ def predict_at_scale(query, folder, targets, *, objectives):
 @pytest.mark.parametrize("query", ["q1", "q2"])
 def test_saturated_capacity_at_scale_is_predicted_from_the_small_runs_alone(query, objectives, tmp_path):
     shutil.copy(published_runs.FOLDER / SMALL_RUNS, tmp_path)  # nothing else can be read there
-    slots = {"q1": (179, 179, 179, 178), "q2": (69, 69, 69, 69)}[query]
-    targets = np.array(list(zip(MEMORY, slots, strict=True)), float)
+    targets = np.array(list(zip(MEMORY, REFITS[query][-1], strict=True)), float)
     predicted, low, high = predict_at_scale(query, tmp_path, targets, objectives=objectives)
 
     validated, measured = saturated(query)
@@ -159,11 +145,9 @@ def test_saturated_capacity_at_scale_is_predicted_from_the_small_runs_alone(quer
     assert (high <= 1.7 * low).all()
 
 
-def replayed(query, tmp_path, **settings):
+def replayed(query, journal, **settings):
     """Give an explorer the published runs in order, until it asks for no more."""
-    optimizer = ConfigurationOptimizer(
-        RecordedTestbed([RecordedRate(512, 2, 1.0)]), CapacityEstimator(), Journal(tmp_path / "j.jsonl")
-    )
+    optimizer = ConfigurationOptimizer(RecordedTestbed([RecordedRate(512, 2, 1.0)]), CapacityEstimator(), journal)
     explorer = ResourceExplorer(optimizer, Space((2, 16), (8192, 65536)), form="linear", **settings)
     for run in explored(query).itertuples():
         if explorer.reason() is not None:
@@ -180,19 +164,20 @@ def replayed(query, tmp_path, **settings):
         ("q2", 20, "20 runs were made"),
     ],
 )
-def test_the_explorer_stops_where_table_iii_did(query, runs, reason, tmp_path):
-    explorer = replayed(query, tmp_path, score_form="linear")
+def test_the_explorer_stops_where_table_iii_did(query, runs, reason, journal):
+    explorer = replayed(query, journal, score_form="linear")
     assert len(explorer.runs) == runs
     assert explorer.reason() == reason
-    rows, a, b, c, error, *_ = REFITS[query]
+    rows, a, b, c, error, request, slots = REFITS[query]
     found = explorer.conclude()
     assert found.fitted == tuple(range(rows))  # the column of estimator runs
     assert (*found.model.coef_, found.model.intercept_) == pytest.approx((a, b, c), rel=1e-5)
     assert found.costs[rows - 1] == pytest.approx(error, abs=0.6)
+    assert [found.model.slots_for(request, memory) for memory in MEMORY] == slots
 
 
 @beside
-def test_by_equation_9_the_explorer_stops_q1_two_runs_earlier(tmp_path):
-    explorer = replayed("q1", tmp_path)
+def test_by_equation_9_the_explorer_stops_q1_two_runs_earlier(journal):
+    explorer = replayed("q1", journal)
     assert explorer.reason().startswith("run 9 raised the model's error")
     assert explorer.conclude().fitted == tuple(range(8))

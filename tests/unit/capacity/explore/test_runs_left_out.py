@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field, replace
 
 import pytest
-from failed_run import failed_run
+from example_measurement import failed_run
 
 from workbench import units
 from workbench.answers.measured import run_cards

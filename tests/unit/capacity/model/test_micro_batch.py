@@ -6,7 +6,7 @@ from itertools import cycle
 
 import numpy as np
 import pytest
-from batch_truths import SCAN, STATE, Engine, filling
+from batch_truths import SCAN, STATE, Engine, altered, filling
 
 from workbench.capacity import bids2_micro_batch
 from workbench.capacity.explore import conclude
@@ -80,10 +80,7 @@ def with_jobs(run, seconds, at_once, more_s=None):
         writes = WriteCost(0.0, 0.0, jobs_s=seconds, jobs_at_once=at_once)
         return replace(probe, observation=replace(seen, batches=batches, writes=writes))
 
-    probes = tuple(map(longer, run.estimate.probes))
-    estimate = replace(run.estimate, probes=probes, observation=probes[-1].observation)
-    loads, divided = (tuple(map(longer, probes)) for probes in (run.load_curve, run.divided))
-    return replace(run, estimate=estimate, load_curve=loads, divided=divided)
+    return altered(run, longer)
 
 
 @pytest.mark.parametrize("at_once", [0.5, 4.0])
@@ -155,13 +152,7 @@ def through_state(run, shares, held_s=HELD_S, known=True):
         rows = (HeldRows("join", held, STAYS_S),) if known else ()
         return replace(probe, observation=replace(seen, operators=operators, batches=batches, held=rows))
 
-    probes = tuple(map(longer, run.estimate.probes))
-    return replace(
-        run,
-        estimate=replace(run.estimate, probes=probes, observation=probes[-1].observation),
-        load_curve=tuple(map(longer, run.load_curve)),
-        divided=tuple(map(longer, run.divided)),
-    )
+    return altered(run, longer)
 
 
 def joined(shares, *, noise=0.0, seed=1, **settings):
@@ -230,14 +221,7 @@ def test_tasks_of_one_size_tell_nothing_apart():
     assert fit_micro_batch([Engine().run(4)]) is None
     assert fit_micro_batch([]) is None
     run = Engine().run(4, divided=(16,))
-    blind = replace(
-        run,
-        divided=(),
-        estimate=replace(
-            run.estimate,
-            probes=tuple(replace(p, observation=replace(p.observation, operators=())) for p in run.estimate.probes),
-        ),
-    )
+    blind = altered(run, lambda one: replace(one, observation=replace(one.observation, operators=())))
     assert fit_micro_batch([blind]) is None
 
 

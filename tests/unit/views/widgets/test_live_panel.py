@@ -5,8 +5,7 @@ import threading
 import ipywidgets
 import numpy as np
 import pytest
-from eventless_work import eventless
-from wrapped_fluid import Interrupted
+from wrapped_fluid import Interrupted, eventless
 
 from workbench.answers.measured import cards
 from workbench.capacity import compare_forms
