@@ -96,7 +96,6 @@ def test_what_was_written_is_read_with_the_same_plans_and_prices_without_the_lis
         ({"study": 5}, r"plan.json holds no plans \('int' object is not iterable\); make them with workbench plan"),
         ({"runs": 5}, r"holds no plans \('int' object is not iterable\)"),
         ({"instances": [{"name": "a"}]}, r"An instance type in .* cannot be read: required field missing"),
-        ({"version": 1}, r"have version 1; this workbench reads version 3\. Plan again"),
     ],
 )
 def test_what_holds_no_plans_is_refused(tmp_path, planned, change, message):

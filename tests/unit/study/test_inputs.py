@@ -22,12 +22,18 @@ from workbench.study import measured_start, planned_start, plans_path, replay_st
 from workbench.study.planned import MEASUREMENT, PLANS
 
 STUDY = "query: jobs:orders\ntargets: [60000]\nslots: [1, 2]\nmemory_mb: [600]\n"
+WEEKLY = ".workbench/studies-weekly-plan.json"
 DAY = "time_s,rate_per_s\n0,1000\n300,2000\n600,1000\n"
 
 
 @pytest.fixture(scope="module")
 def chosen():
     return plan(staged_exploration(), 60_000.0, memory_mb=[600])
+
+
+def stored(path, planned, runs=None):
+    """Write a study's plan, and the runs that it rests on."""
+    PlannedStudy(study={}, reason="", plans=(planned,), runs=runs or staged_exploration().runs).to_json(path)
 
 
 @pytest.fixture(autouse=True)
@@ -37,8 +43,7 @@ def folder(tmp_path, chosen):
     (tmp_path / "studies" / "weekly.yaml").write_text(STUDY)
     (tmp_path / "day.csv").write_text(DAY)
     (tmp_path / ".workbench").mkdir()
-    found = PlannedStudy(study={}, reason="", plans=(chosen,), runs=staged_exploration().runs)
-    found.to_json(".workbench/studies-weekly-plan.json")
+    stored(WEEKLY, chosen)
     replace(example_measurement(), testbed_kind="spark").to_json("run.json")
     written(tmp_path, PROBLEM)
     (tmp_path / "orders.csv").write_text("shop\n" + "a\n" * 3 + "".join(f"s{n}\n" for n in range(7)))
@@ -47,7 +52,7 @@ def folder(tmp_path, chosen):
 
 def test_a_study_is_its_plans():
     plans = plans_path(Path("studies/weekly.yaml"))
-    assert str(plans) == ".workbench/studies-weekly-plan.json"
+    assert str(plans) == WEEKLY
     assert resolved("studies/weekly.yaml", "place", "plans") == (PLANS, plans)
     assert resolved(str(plans), "place", "plans") == (PLANS, plans)
     assert resolved("run.json", "place", "plans") == (MEASUREMENT, Path("run.json"))
@@ -56,7 +61,7 @@ def test_a_study_is_its_plans():
         resolved("studies/weekly.yaml", "place", "plans")
 
 
-@pytest.mark.parametrize("given", ["studies/weekly.yaml", ".workbench/studies-weekly-plan.json", "run.json"])
+@pytest.mark.parametrize("given", ["studies/weekly.yaml", WEEKLY, "run.json"])
 def test_replay_and_place_take_each_alike(prints, given):
     assert json.loads(prints("replay", given, "day.csv", "--policy", "static", "--json"))["static"]["at_target"] == 1.0
     said = prints("place", given)
@@ -73,9 +78,7 @@ def test_replay_and_place_take_each_alike(prints, given):
 
 @pytest.mark.parametrize("level", ["safe", "verify first", "risky", "don't rely on it yet"])
 def test_a_placement_carries_the_rate_only_as_surely_as_its_plan(prints, chosen, level):
-    planned = PlannedStudy.from_json(".workbench/studies-weekly-plan.json")
-    judged = replace(chosen, verdict=replace(chosen.verdict, level=level))
-    replace(planned, plans=(judged,)).to_json(".workbench/studies-weekly-plan.json")
+    stored(WEEKLY, replace(chosen, verdict=replace(chosen.verdict, level=level)))
     holds = "" if level == "safe" else f" if the plan holds (verdict: {level})"
     assert prints("place", "studies/weekly.yaml").startswith(f"Any placement carries 60 k records/s{holds}: the ")
 
@@ -94,14 +97,11 @@ def test_another_thing_is_named(prints, refuses, arguments, said):
 
 
 def test_where_placements_differ_they_are_compared_and_a_plan_with_prices_names_its_workers(folder):
-    path = ".workbench/studies-weekly-plan.json"
-    assert read_placement_input(path).alike
-    assert not read_placement_input(path, speeds=[1.0] * folder.executors).alike
-    assert cli.main(["place", path, "--method", "optimal"]) == DONE
+    assert read_placement_input(WEEKLY).alike
+    assert not read_placement_input(WEEKLY, speeds=[1.0] * folder.executors).alike
+    assert cli.main(["place", WEEKLY, "--method", "optimal"]) == DONE
     instance = InstanceType("c6i.large", "AWS", "us-east-1", 2, 4096, 0.085, "USD", "list", "2026-01")
-    found = staged_exploration()
-    priced = replace(folder, price=Price(instance, 3, 2, 0.255, 0))
-    PlannedStudy(study={}, reason="", plans=(priced,), runs=found.runs).to_json("priced.json")
+    stored("priced.json", replace(folder, price=Price(instance, 3, 2, 0.255, 0)))
     assert read_placement_input("priced.json").alike.endswith("the cheapest of its price list, is 3 x c6i.large.")
 
 
@@ -120,8 +120,7 @@ def test_a_plan_with_a_price_is_replayed_on_its_workers(prints, refuses, folder,
     slots = folder.budget.slots
     instance = InstanceType("own", "AWS", "us-east-1", 16, 65536, 0.1, "USD", "list", "2026-01")
     price = Price(instance, 3, math.ceil(slots / 3), 0.3, 0)  # more would fit by cores and memory alone
-    found = staged_exploration()
-    PlannedStudy(study={}, reason="", plans=(replace(folder, price=price),), runs=found.runs).to_json("priced.json")
+    stored("priced.json", replace(folder, price=price))
     columns = "name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,date\n"
     big = "big,AWS,us-east-1,64,262144,1,USD,list,2026-01\n"
     Path("other.csv").write_text(columns + big)
@@ -174,13 +173,18 @@ def test_a_replay_of_a_plan_that_is_not_safe_says_so(chosen):
     assert planned_start(path).doubts == {doubt: verdict.advised}
 
 
-def test_keys_say_what_the_hottest_takes_in_the_plan(prints, refuses, folder):
+def skewed(**shows):
+    """Runs that show the skew of keys where state is kept, and what else is given."""
     runs = []
     for run in staged_exploration().measurements:
         seen = run.estimate.observation.operators
-        operators = tuple(replace(one, key_skew=2.1 if one.keeps_state else None) for one in seen)
-        runs.append(seeing(run, operators=operators))
-    PlannedStudy(study={}, reason="", plans=(folder,), runs=tuple(runs)).to_json(".workbench/studies-weekly-plan.json")
+        operators = (replace(one, key_skew=2.1, **shows) if one.keeps_state else one for one in seen)
+        runs.append(seeing(run, operators=tuple(operators)))
+    return tuple(runs)
+
+
+def test_keys_say_what_the_hottest_takes_in_the_plan(prints, refuses, folder):
+    stored(WEEKLY, folder, skewed())
     said = prints("keys", "orders.csv", "shop", "--plan", "studies/weekly.yaml", "--rate", "6k")
     assert said.startswith(f"At {units.rate(6000)} the key 'a' needs ")
     assert "; more than 4 tasks do not raise the rate." in said
@@ -189,12 +193,7 @@ def test_keys_say_what_the_hottest_takes_in_the_plan(prints, refuses, folder):
 
 @pytest.mark.parametrize("keys", [("number",), ("Shop",)])
 def test_of_a_planned_study_keys_say_where_no_operator_goes_by_the_column(prints, folder, keys):
-    runs = []
-    for run in staged_exploration().measurements:
-        seen = run.estimate.observation.operators
-        skewed = (replace(one, key_skew=2.1, keys=keys) if one.keeps_state else one for one in seen)
-        runs.append(seeing(run, operators=tuple(skewed)))
-    PlannedStudy(study={}, reason="", plans=(folder,), runs=tuple(runs)).to_json(".workbench/studies-weekly-plan.json")
+    stored(WEEKLY, folder, skewed(keys=keys))
     Path("studies/weekly.yaml").write_text(f"{STUDY}dataset: orders.csv\n")
     said = prints("keys", "studies/weekly.yaml", "shop")
     within = keys == ("Shop",)
@@ -219,8 +218,7 @@ def test_of_a_planned_study_keys_say_where_no_operator_goes_by_the_column(prints
     ],
 )
 def test_runs_that_show_no_operators_say_nothing_of_a_key(refuses, folder, change, why):
-    runs = tuple(map(change, staged_exploration().measurements))
-    PlannedStudy(study={}, reason="", plans=(folder,), runs=runs).to_json("p.json")
+    stored("p.json", folder, tuple(map(change, staged_exploration().measurements)))
     said = refuses("keys", "orders.csv", "shop", "--plan", "p.json")
     advice = "Plan on measured runs, or leave it out (--plan)."
     assert f"{why}, so whether one task has all rows of a key is not known. {advice}" in said
