@@ -23,9 +23,7 @@ from workbench.testbed import SparkTestbed
 pytestmark = [pytest.mark.spark, pytest.mark.alone]
 
 FRACTIONS = quota_permitted()
-BUDGET = Budget(2, SlotProfile(0.4 if FRACTIONS else 1.0, 600), 1.0)
-if not FRACTIONS:
-    BUDGET = Budget(1, SlotProfile(1.0, 1200), 1.0)
+BUDGET = Budget(2, SlotProfile(0.4, 600), 1.0) if FRACTIONS else Budget(1, SlotProfile(1.0, 1200), 1.0)
 TESTBED = SparkTestbed(slot_cpus="auto" if FRACTIONS else "cores", warmup_cap_s=5)
 WARM = replace(TESTBED, warmup_cap_s=20)  # costs are those of compiled code
 WARM_BUDGET = replace(BUDGET, interval_s=2.0, profile=replace(BUDGET.profile, memory_mb=1200))

@@ -238,8 +238,8 @@ def test_any_seed_that_a_study_may_have_proposes_a_point(seed):
     assert acquire([(0, 0), (3, 0)], [1.0, 1.0], (4, 1), seed=seed).point[1] == 0
 
 
-def test_a_minimal_budget_is_measured_as_often_as_it_is_asked_for_and_on_the_way_to_another(tmp_path):
-    journal, query, space = Journal(tmp_path / "j.jsonl"), nexmark.query("q1"), Space((2, 8), (512,))
+def test_a_minimal_budget_is_measured_as_often_as_it_is_asked_for_and_on_the_way_to_another(journal):
+    query, space = nexmark.query("q1"), Space((2, 8), (512,))
     optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), journal)
     minimal, _ = result_of(optimizer.steps(query, space.budget(8, 512)))
     assert minimal.budget == space.budget(2, 512)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 from simulated_run import SimulatedRun
-from staged_runs import staged_exploration
+from staged_runs import seeing, staged_exploration
 
 from workbench.answers.planned import cards
 from workbench.capacity import plan
@@ -76,9 +76,7 @@ def test_every_interval_is_measured_once(tmp_path):
     for point in points:
         assert point.interval_s < point.latency_s <= 2 * point.interval_s * 1.05
         assert point.interval_s / 2 < point.mean_latency_s < point.latency_s
-    seen = runs[0].estimate.observation
-    young = replace(runs[0], estimate=replace(runs[0].estimate, observation=replace(seen, lacking_s=0.25)))
-    (before,), (after,) = interval_points(runs[:1]), interval_points([young])
+    (before,), (after,) = interval_points(runs[:1]), interval_points([seeing(runs[0], lacking_s=0.25)])
     assert after.mean_latency_s == pytest.approx(before.mean_latency_s + 0.25)
     assert after.latency_s == pytest.approx(before.latency_s + 0.25)
 
