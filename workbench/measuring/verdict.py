@@ -26,10 +26,11 @@ _SLOPE_ERRORS = 2.0
 _SLOPE_SLACK = 1e-3
 # A backlog that only rounds to whole rows varies by one row; the steepest line through it rises 1.5 rows.
 _ROUNDING_ROWS, _ROUNDING_RISE = 1.0, 1.5
-COMPILING = 0.1
+COMPILING = 0.15
 """Cores that compilers may use during a verdict; while they use more, rows get cheaper from batch to batch.
 
-Seen on q5: at .16 of a core, the rows of the stage that keeps state take a fifth more than at .06.
+Seen on q5: while they use .16 of a core, the rows of the stage that keeps state take a fifth more than at .06; at .11
+they take no more.
 """
 _FAR_BELOW, _SEVERAL = 0.75, 4  # of the due rows, consumed although the disturbance took this often what is seen of it
 _ROOM, _FILLED = 0.95, 0.98  # of the interval: the batches' mean time; of its rows: their mean rows

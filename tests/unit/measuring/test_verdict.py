@@ -93,8 +93,8 @@ def test_reasons_of_failed_rates_name_what_else_may_be_the_reason():
     assert "others took 30.0 %" in judge(replace(grown, disturbance=Disturbance(throttled=0.3))).reason
     slowed = replace(grown, disturbance=Disturbance(steal=0.01, slowdown=0.12))
     assert judge(slowed).reason.startswith(f"{failed}the slots' cores were 12.0 % slower")
-    assert judge(replace(grown, compiling=0.15)).verdict == "warming"
-    assert judge(replace(grown, compiling=0.05)).verdict == "overloaded"
+    assert judge(replace(grown, compiling=0.16)).verdict == "warming"
+    assert judge(replace(grown, compiling=0.11)).verdict == "overloaded"
     assert judge(replace(grown, compiling=0.8)).reason.startswith(f"{failed}compilers used 0.8 cores")
 
 
