@@ -22,7 +22,8 @@ def run_report(options: argparse.Namespace) -> int:
                 "--executed writes a notebook that has run already, so parameters (-p, -f) would have no effect; leave "
                 "them out."
             )
-        return _written(report.export_executed(options.name, _output(options), options.title), as_json=options.json)
+        made = report.export_executed(options.name, _output(options), options.title)
+        return _written(made, as_json=options.json)
     name, given = _named(options.name)
     output = "" if options.parameters else _output(options)
     declared = {one.name: one for one in report.parameters_of(report.find_template(name))}
@@ -75,8 +76,9 @@ def _named(name: str) -> tuple[str, dict[str, str]]:
     path = Path(name)
     if path.suffix != ".json":
         return name, {}
+    text = read_text(path, f"The result {name}")
     try:
-        content = parse_json(read_text(path, f"The result {name}"))
+        content = parse_json(text)
     except ValueError as error:
         raise WorkbenchError(
             f"{name} cannot be read as a result ({error}); give a file that measure or plan wrote."
@@ -91,8 +93,9 @@ def _named(name: str) -> tuple[str, dict[str, str]]:
 def _from_file(path: str | None) -> dict[str, Any]:
     if path is None:
         return {}
+    text = read_text(path, f"The parameters {path}", bounds.YAML_BYTES)
     try:
-        content = parse_yaml(read_text(path, f"The parameters {path}", bounds.YAML_BYTES))
+        content = parse_yaml(text)
     except ValueError as error:
         raise WorkbenchError(f"The parameters {path} cannot be read: {error}. Correct them.") from error
     if not isinstance(content, dict):

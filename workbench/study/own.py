@@ -220,8 +220,9 @@ def check_batch_function(name: str, signature: inspect.Signature | None, *, plac
     """
     if signature is None:
         return
+    given = {"place": ""} if placed else {}
     try:
-        signature.bind(None, 0, **({"place": ""} if placed else {}))
+        signature.bind(None, 0, **given)
     except TypeError:
         takes = ", ".join(str(one.replace(annotation=one.empty)) for one in signature.parameters.values())
         also = " and, as the study names a place, the argument 'place': def write(batch, number, place='YOUR TABLE')"
@@ -320,7 +321,8 @@ def _may_hide_keys(call: ast.Call, tree: ast.Module) -> bool:
     for one in ast.walk(tree):
         for name in one.names if isinstance(one, ast.Import | ast.ImportFrom) else ():
             if base.id == (name.asname or name.name.partition(".")[0]):
-                return not str(one.module if isinstance(one, ast.ImportFrom) else name.name).startswith("pyspark")
+                origin = one.module if isinstance(one, ast.ImportFrom) else name.name
+                return not str(origin).startswith("pyspark")
     return not method and base.id not in {*_functions(tree), *dir(builtins)}
 
 

@@ -119,7 +119,8 @@ def shapes_compared(
             "The capacities of the workers are unknown, so shapes cannot be distinguished; give one.",
             settings=("cpus", "io", "net"),
         )
-    core = Worker(*(limit / given.problem.slots for limit in vars(given.worker).values()))
+    slots = given.problem.slots
+    core = Worker(*(limit / slots for limit in vars(given.worker).values()))
     return shape_spreads(given.problem, given.rate, core=core, shapes=shapes, samples=samples, seed=seed)
 
 
