@@ -31,14 +31,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from workbench.checks import within
+from workbench.checks import SLACK, within
 from workbench.errors import WorkbenchError
 from workbench.files import write_whole
 from workbench.placement._effort import Effort, deadline
 from workbench.placement._level import raise_level
 from workbench.placement._pattern_search import instance
 from workbench.placement._search import SearchResult, explore_plans, preference, search
-from workbench.placement.problem import DIMENSIONS, SLACK, CostVector, PlacementProblem, Plan
+from workbench.placement.problem import DIMENSIONS, CostVector, PlacementProblem, Plan
 from workbench.placement.throughput import placed_rate
 from workbench.reading import parse_json, read_text
 from workbench.records import structure

@@ -24,9 +24,9 @@ from itertools import compress
 import numpy as np
 
 from workbench.arrays import Floats, Ints
+from workbench.checks import SLACK
 from workbench.placement._effort import Effort
 from workbench.placement._pattern_search import ALONE, CHEAPEST, FARTHEST, TWO, Instance, find_pattern
-from workbench.placement.problem import SLACK
 
 _EPS = 1e-9
 _NODES = 2_000_000

@@ -15,12 +15,13 @@ from operator import itemgetter
 import numpy as np
 
 from workbench.arrays import Ints
+from workbench.checks import SLACK
 from workbench.errors import WorkbenchError
 from workbench.placement._effort import Effort, deadline
 from workbench.placement._level import Pool, dealt, plan_below, raise_level, rounded
 from workbench.placement._pattern_search import Instance, improve, instance
 from workbench.placement._tree import DONE, FOUND, FRONT_FULL, Front, Layers, State, explore
-from workbench.placement.problem import DIMENSIONS, SLACK, CostVector, PlacementProblem, Plan
+from workbench.placement.problem import DIMENSIONS, CostVector, PlacementProblem, Plan
 
 _SLICE = 1 << 20
 _FEW = 1000

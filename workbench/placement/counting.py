@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.checks import entries, shown, whole, wholes
+from workbench.checks import SLACK, entries, shown, whole, wholes
 from workbench.errors import WorkbenchError
-from workbench.placement.problem import SLACK, CostVector, Counts, PlacementProblem
+from workbench.placement.problem import CostVector, Counts, PlacementProblem
 
 _STEPS = 5e10
 _GIB = 2

@@ -18,11 +18,11 @@ from typing import Literal, get_args
 import numpy as np
 
 from workbench.arrays import Floats, Ints
-from workbench.checks import one_of, within
+from workbench.checks import SLACK, one_of, within
 from workbench.placement._effort import Effort, deadline
 from workbench.placement._level import Pool, dealt, plan_below, raise_level, rounded
 from workbench.placement._pattern_search import Instance, improve, instance, scaled
-from workbench.placement.problem import DIMENSIONS, SLACK, CostVector, Counts, PlacementProblem, Plan
+from workbench.placement.problem import DIMENSIONS, CostVector, Counts, PlacementProblem, Plan
 from workbench.simulation import Worker
 
 Objective = Literal["rate", "cost"]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from workbench import bounds, units
-from workbench.checks import finite, shown, whole
+from workbench.checks import SLACK, finite, shown, whole
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
 from workbench.placement._caps import CEILINGS, caps, tune
@@ -28,7 +28,7 @@ from workbench.placement.baselines import (
 )
 from workbench.placement.exact import optimal
 from workbench.placement.groups import GroupAllocation, Job, best_allocation, naive, task_level, top_down
-from workbench.placement.problem import SLACK, CostVector, Counts, PlacementProblem
+from workbench.placement.problem import CostVector, Counts, PlacementProblem
 from workbench.placement.request import PlacementInput
 from workbench.placement.throughput import PlacedRate, placed_rate
 from workbench.placement.unit_costs import arriving_rates

@@ -23,13 +23,10 @@ from numpy.typing import ArrayLike
 
 from workbench import bounds, units
 from workbench.arrays import Floats, Ints
-from workbench.checks import entries, integer, not_negative, positive, shown, whole
+from workbench.checks import SLACK, entries, integer, not_negative, positive, shown, whole
 from workbench.dataflow import Dataflow, OperatorProfile, Partitioning
 from workbench.errors import WorkbenchError
 from workbench.placement.unit_costs import arriving_rates, require_each
-
-SLACK = 1e-9
-"""Costs within this are equal; a cost that exceeds its threshold by no more fits."""
 
 DIMENSIONS = ("cpu", "io", "net")
 
