@@ -55,10 +55,6 @@ class Effort:
             most = min(most, (self.until - time.monotonic()) * _NODES_PER_S)
         return max(1, int(min(most, self.nodes)))
 
-    def spend(self, nodes: int) -> None:
-        """Subtract the nodes of a step."""
-        self.nodes -= nodes
-
     def part(self, share: float) -> "Effort":
         """Return a share of the remaining effort."""
         now = time.monotonic()

@@ -188,7 +188,7 @@ class Hull:
         speeds, low, high = np.full(2, given.speeds[index]), given.low[index], given.high[index]
         aim = reach, goal, *costs
         gain, cost, nodes = find_pattern(given.graph, speeds, low, high, ALONE, self.direction, *aim, found, allowed)
-        self.effort.spend(nodes + _PREPARING)
+        self.effort.nodes -= nodes + _PREPARING
         if gain > -math.inf:
             self.pool.add(given.speeds[index], found, cost)
         return found, gain, cost, nodes <= allowed
@@ -273,7 +273,7 @@ def rounded(  # noqa: C901
                 _, cost, nodes = find_pattern(
                     given.graph, speeds[[one, other]], none, left, TWO, nowhere, *goal, found, _ROUNDING_NODES
                 )
-                effort.spend(nodes)
+                effort.nodes -= nodes
                 if cost <= limit:
                     made = plan.copy()
                     made[one], made[other] = found, left - found

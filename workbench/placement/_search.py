@@ -119,7 +119,7 @@ def explore_plans(
     while True:
         seen = int(at[2])
         status = explore(layers, state, front, first, effort.allowed(_SLICE))
-        effort.spend(int(at[2]) - seen)
+        effort.nodes -= int(at[2]) - seen
         if status == FRONT_FULL:
             front = Front(*(np.concatenate([kept, np.zeros_like(kept)]) for kept in front))
         elif status in {DONE, FOUND} or effort.spent:

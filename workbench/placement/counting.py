@@ -7,6 +7,7 @@ so that every worker is full and the operator with the most tasks follows from t
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -121,8 +122,6 @@ def number_of_patterns(limits: Sequence[int], slots: int) -> int:
     """How many patterns there are with at most `slots` tasks."""
     ways = [1] + [0] * slots  # by tasks used
     for limit in limits:
-        sums = [0]
-        for way in ways:
-            sums.append(sums[-1] + way)
+        sums = list(accumulate(ways, initial=0))
         ways = [sums[used + 1] - sums[max(0, used - limit)] for used in range(slots + 1)]
     return sum(ways)

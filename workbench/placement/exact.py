@@ -142,7 +142,7 @@ def _least(given: Instance, plan: Ints, gap: float, effort: Effort, floor: float
     speeds, seed = given.worker_speeds, _SEED
     plan = plan.copy()
     value, tried, seed = improve(given.graph, speeds, plan, floor, seed, _FEW * len(speeds))
-    effort.spend(tried)
+    effort.nodes -= tried
     level = raise_level(given, value, effort.part(0.7), pool=pool)
     bound = min(level.bound, value)
     starts: list[Ints] = []
@@ -153,7 +153,7 @@ def _least(given: Instance, plan: Ints, gap: float, effort: Effort, floor: float
         for start in starts:
             allowed = effort.allowed(nodes)
             reached, tried, seed = improve(given.graph, speeds, start, _enough(bound, gap), seed, allowed)
-            effort.spend(tried)
+            effort.nodes -= tried
             if reached < value:
                 plan, value = start.copy(), reached
             if value <= _enough(bound, gap) or effort.spent:
@@ -163,7 +163,7 @@ def _least(given: Instance, plan: Ints, gap: float, effort: Effort, floor: float
             part = Effort(effort.until, min(effort.nodes, _BRANCHING * nodes))
             left = part.nodes
             found, none = plan_below(given, below, pool, part)
-            effort.spend(int(left - part.nodes))
+            effort.nodes -= int(left - part.nodes)
             if none:
                 bound = max(bound, below)
             elif found is not None:
