@@ -167,8 +167,8 @@ def _shift(depth: int, rows: int, relaxation: Relaxation) -> bool:
 
 
 @compiled
-def _highest(operator: int, sign: float, depth: int, rows: int, relaxation: Relaxation) -> float:  # noqa: C901, PLR0912
-    """Bound sign x of an open operator over the relaxation from above by the dual simplex; -inf if nothing fits.
+def _highest(sign: float, depth: int, rows: int, relaxation: Relaxation) -> float:  # noqa: C901, PLR0912
+    """Bound sign x of the first open operator over the relaxation from above by the dual simplex; -inf if nothing fits.
 
     Columns are the open operators and one slack per row, all between 0 and an upper bound. Every step is dual
     feasible, so its value is a bound.
@@ -189,12 +189,12 @@ def _highest(operator: int, sign: float, depth: int, rows: int, relaxation: Rela
         for column in range(columns):
             table[row, column] = coef[row, depth + column] if column < free else 0.0
         table[row, free + row] = 1.0
-    table[rows, operator - depth] = sign
+    table[rows, 0] = sign
     if sign > 0:
-        state[operator - depth] = 1
-        value = top[operator]
+        state[0] = 1
+        value = top[depth]
         for row in range(rows):
-            table[row, columns] -= coef[row, operator] * top[operator]
+            table[row, columns] -= coef[row, depth] * top[depth]
     for _ in range(_PIVOTS):
         leaving, worst, below = -1, _FITS, True
         for row in range(rows):
@@ -294,9 +294,9 @@ def find_pattern(  # noqa: C901, PLR0912, PLR0915, PLR0917
             if share:
                 _relax_there(graph, pattern, depth, cost, speeds, total, relaxation)
             left[depth] = 0
-            most = _highest(depth, 1.0, depth, rows, relaxation) if _shift(depth, rows, relaxation) else -math.inf
+            most = _highest(1.0, depth, rows, relaxation) if _shift(depth, rows, relaxation) else -math.inf
             if most > -math.inf:
-                least = -_highest(depth, -1.0, depth, rows, relaxation)
+                least = -_highest(-1.0, depth, rows, relaxation)
                 first, last = low[depth] + math.ceil(least - _FITS), low[depth] + math.floor(most + _FITS)
                 left[depth] = last - first + 1
                 descending = goal == FARTHEST and gain[depth] > 0.0  # most gain first
