@@ -311,10 +311,7 @@ class Paper:
             if one.number == number:
                 return one
         if not self.figures:
-            raise WorkbenchError(
-                f"The figures of {self.title} are missing: the package was installed without its repository. "
-                "Next step: clone the repository and install it with 'pip install -e .' there."
-            )
+            raise WorkbenchError(f"The figures of {self.title} are missing: {_CLONE}")
         known = ", ".join(one.number for one in self.figures)
         raise WorkbenchError(f"{self.title} has no {number!r} in its evaluation; it has {known}. Use one of these.")
 
@@ -326,6 +323,10 @@ def counted(found: Iterable[Compared]) -> dict[Verdict, int]:
 
 
 FOLDER = Path(__file__).resolve().parents[2] / "data"
+_CLONE = (
+    "the package was installed without its repository. "
+    "Next step: clone the repository and install it with 'pip install -e .' there."
+)
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -334,10 +335,7 @@ def rows(path: Path) -> list[dict[str, str]]:
         with path.open(newline="", encoding="utf-8") as file:
             return list(csv.DictReader(file))
     except OSError as error:
-        raise WorkbenchError(
-            f"{path} cannot be read ({error.strerror}); the package was installed without its repository. "
-            "Next step: clone the repository and install it with 'pip install -e .' there."
-        ) from error
+        raise WorkbenchError(f"{path} cannot be read ({error.strerror}); {_CLONE}") from error
 
 
 def read_figures(

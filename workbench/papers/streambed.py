@@ -62,12 +62,11 @@ def _capacity(query: str, memory_mb: float, slots: int) -> float:
     return float(steady_state(Deployment(preset(query), tasks(query, memory_mb, slots), memory_mb)).rate)
 
 
-def _printed(query: str, memory_mb: float, slots: Iterable[float]) -> tuple[float, ...]:
-    """Return the rates of Table III's model as printed, records/s."""
+def _printed(query: str, memory_mb: float, slots: float) -> float:
+    """Return the rate of Table III's model as printed, records/s."""
     (row,) = published("iii", query)
     form = _AS_PRINTED[row["form"]]
-    fixed = float(row["a"]) * form(MANAGER * memory_mb) + float(row["c"])
-    return tuple(fixed + float(row["b"]) * form(count) for count in slots)
+    return float(row["a"]) * form(MANAGER * memory_mb) + float(row["c"]) + float(row["b"]) * form(slots)
 
 
 def _rates() -> dict[str, float]:
@@ -91,8 +90,8 @@ def _table_iii(query: str) -> Reproduction:
     form = _FORMS[model.name]
     panel = Panel("Capacity", f"Slots of {memory / GB:g} GB", "Capacity (records/s)")
     curves = (
-        panel.series(f"paper, {row['form']}", budgets, _printed(query, memory, budgets), published=True),
-        panel.series("the engine", budgets, (_capacity(query, memory, slots) for slots in budgets)),
+        panel.series(f"paper, {row['form']}", budgets, (_printed(query, memory, n) for n in budgets), published=True),
+        panel.series("the engine", budgets, (_capacity(query, memory, n) for n in budgets)),
         panel.series(_MODEL, budgets, (a * form(MANAGER * memory) + b * form(n) + c for n in budgets)),
     )
     efforts = next(one for one in found if one.panel == EFFORT.title)
@@ -114,7 +113,7 @@ def _table_iv(query: str) -> Reproduction:
     asked = float(cells[0]["requested_rate_records_per_s"])
     memories = [memory_of(cell) for cell in cells]
     printed = [
-        next(slots for slots in itertools.count(1) if _printed(query, size, (slots,))[0] >= MARGIN * asked)
+        next(slots for slots in itertools.count(1) if _printed(query, size, slots) >= MARGIN * asked)
         for size in (float(cell["memory_gb_per_slot"]) * GB for cell in cells)
     ]
     panel = Panel("Slots", "Memory per slot", f"Slots for {asked:,.0f} records/s", "bars")
