@@ -26,7 +26,6 @@ def stopping_when(asked: Callable[[], bool]) -> Iterator[None]:
 
 
 def asked_to_stop() -> bool:
-    """Whether the searches were asked to stop."""
     return _asked.get()()
 
 
@@ -46,7 +45,6 @@ class Effort:
 
     @property
     def spent(self) -> bool:
-        """Whether no effort remains."""
         return self.nodes <= 0 or time.monotonic() >= self.until or asked_to_stop()
 
     def allowed(self, most: float) -> int:

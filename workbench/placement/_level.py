@@ -51,7 +51,6 @@ class Pool:
     _rows: dict[float, tuple[Ints, Floats]] = field(default_factory=dict)
 
     def add(self, speed: float, pattern: Ints, cost: float) -> None:
-        """Keep a pattern."""
         rows, costs = self._rows.get(speed, (np.zeros((0, len(pattern)), dtype=np.int64), np.zeros(0)))
         self._rows[speed] = (np.vstack([rows, pattern]), np.append(costs, cost))
 

@@ -479,7 +479,6 @@ def _operator_names(parallelism: object, operators: object) -> tuple[str, ...]:
 
 
 def _by_operator(thing: str, values: object, names: tuple[str, ...]) -> tuple[object, ...]:
-    """Values in the order of the operators."""
     if isinstance(values, Mapping):
         if set(values) != set(names):
             given = ", ".join(map(str, values)) or "none"
@@ -492,6 +491,5 @@ def _by_operator(thing: str, values: object, names: tuple[str, ...]) -> tuple[ob
 
 
 def _tasks_by_operator(values: object, names: tuple[str, ...]) -> tuple[int, ...]:
-    """Tasks of every operator."""
     counts = zip(names, _by_operator("parallelism", values, names), strict=True)
     return tuple(whole(f"The parallelism of {name!r}", count, most=_MOST) for name, count in counts)
