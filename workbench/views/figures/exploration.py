@@ -88,7 +88,8 @@ def draw_acquisition(question: Question) -> go.Figure:
         hover = "%{x} slots of %{y} MB" + f": {name} %{{z:.3~s}}{within} records/s" * bool(name)
         said = [[word(value) if name else "" for value in row] for row in table.tolist()]
         told = {"customdata": doubt, "text": said, "texttemplate": "%{text}", "hover": hover}
-        look = {"colorscale": [[0, "#FFFFFF"], [1, colour]], "x": slots, "y": memories, "row": 1, "col": col}
+        empty = "#FFFFFF" if name else "rgba(255, 255, 255, 0)"  # white stays white on a dark page
+        look = {"colorscale": [[0, empty], [1, colour]], "x": slots, "y": memories, "row": 1, "col": col}
         theme.heat(panels, f"acquisition-{uid}", name or "space", table.tolist(), top, **told, **look)
         marks = (
             ("runs", "measured, and how often", measured, "circle-open", theme.BLACK),

@@ -200,6 +200,7 @@ def test_the_gaussian_process_and_its_question_are_shown(exploration):
     corner = Question(next_question(runs[:2], range(2), space), space, tuple(runs[:2]))
     grid = check_figure(draw_acquisition(corner), corner.sentence)
     assert [one.uid for one in grid.data] == ["acquisition-space", "acquisition-runs-space", "acquisition-asked-space"]
+    assert grid.data[0].colorscale[0] == (0, "rgba(255, 255, 255, 0)")  # no white cells on a dark page
     assert len(trace(grid, "acquisition-runs-space").x) == 2
 
 
