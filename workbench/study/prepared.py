@@ -221,7 +221,7 @@ class DryRun:
     smaller: str = ""  # slot counts that this machine cannot provide, which are left out
     doubt: str = ""  # why runs that are recorded may still be listed; "" where they are not
     read: str = ""  # what the text of the query's module shows; "" for a benchmark's
-    short: str = ""  # that the study's minutes end before its first run does; "" where they may not
+    short: str = ""  # that the study's minutes may end before its runs do; "" where they last
     refused: str = ""  # why the recorded runs, if there will be no others, give no plan; "" where they give one
 
 
@@ -269,11 +269,11 @@ def _listed(ready: Prepared) -> DryRun:
     if optimizer.costs_at is not None and runs[1] > made and not curved:
         costs_s = load_curve_s(study.interval_s)
     least, most = ((runs[end] - made) * _seconds(optimizer, study.interval_s)[end] + costs_s for end in (0, 1))
-    short, first_s = "", _seconds(optimizer, study.interval_s)
+    short, first_s, further_s = "", _seconds(optimizer, study.interval_s), 0.0
     if isinstance(optimizer.testbed, WarmTestbed) and runs[1] > made:
         profiles, sink_s = len(study.memory_mb), SINK_S if study.sink != NOOP else (0.0, 0.0)
         warm_s = [own + more for own, more in zip(WARM_S, sink_s, strict=True)]
-        first_s = first_s[0] + warm_s[0], first_s[1] + warm_s[1]
+        first_s, further_s = (first_s[0] + warm_s[0], first_s[1] + warm_s[1]), (profiles - 1) * warm_s[1]
         least, most = least + profiles * warm_s[0], min(study.most_s, most + profiles * warm_s[1])
         least = min(least, most)
     if runs[1] > made and study.most_s < first_s[0]:
@@ -281,6 +281,12 @@ def _listed(ready: Prepared) -> DryRun:
         short = (
             f"The study's {units.seconds(study.most_s)} are over before its first run ends, which takes about "
             f"{units.seconds(first_s[0])} at least: it is still made, and no other. Allow more (minutes)."
+        )
+    elif (sure := _in_time(made, runs[0], first_s[1] + further_s, study, optimizer)) < runs[0]:
+        runs, certain = (sure, runs[1]), certain[:sure]
+        short = (
+            f"The study's {units.seconds(study.most_s)} may be over after {units.some(sure, 'run')}: none begins that "
+            "would end later. Allow more to be sure of all (minutes)."
         )
     intervals = sorted({*study.intervals} - {study.interval_s})
     swept = [replace(study.space.corners[-1], interval_s=interval) for interval in intervals]
@@ -316,6 +322,15 @@ def _runs_in_all(
     # The first run that can end it by its cost is the one after those that are kept in any case.
     least = min(most, max(count, LEAST_RUNS + 1), count + later * study.estimates, runs_of(study) - bool(minimal))
     return max(count, least), most
+
+
+def _in_time(made: int, runs: int, first_s: float, study: Study, optimizer: ConfigurationOptimizer) -> int:
+    """Count those of `runs` that begin if each takes its most seconds, by the rule of `ResourceExplorer.steps`."""
+    longest_s = min(optimizer.estimator.most_s or 0.0, study.most_s / 2)
+    run_s, sure, end_s = _seconds(optimizer, study.interval_s)[1], made + 1, first_s
+    while sure < runs and end_s + longest_s <= study.most_s:
+        sure, end_s, longest_s = sure + 1, end_s + run_s, run_s
+    return min(sure, runs)
 
 
 def _seconds(optimizer: ConfigurationOptimizer, interval_s: float) -> tuple[float, float]:

@@ -104,12 +104,25 @@ def test_time_on_spark_follows_from_the_interval_and_a_shared_deployment_is_minu
     assert shared.runs == apart.runs == (3, 3)
     assert dry_run(replace(SPARK, deployment="shared", most_runs=20)).runs == (4, 4)  # three budgets, one of them again
     assert shared.seconds[1] < apart.seconds[1]
-    more = dry_run(replace(SPARK, deployment="shared", most_runs=20, memory_mb=(1024, 2048), intervals=(2.0, 5.0)))
+    two = replace(SPARK, deployment="shared", most_runs=20, memory_mb=(1024, 2048), intervals=(2.0, 5.0))
+    more = dry_run(replace(two, minutes=120.0))
     assert (len(more.first), more.runs, len(more.sweep)) == (4, (9, 21), 1)
     assert more.seconds[0] > 2 * 100
     bound = dry_run(replace(SPARK, deployment="shared", minutes=5.0))
     assert bound.seconds[1] <= 300
-    assert bound.short == ""
+
+
+def test_runs_that_the_minutes_may_not_reach_are_not_promised():
+    shared = replace(SPARK, deployment="shared", slots=(1, 2, 4), most_runs=3)
+    for minutes, sure in ((5.0, 1), (10.0, 2), (60.0, 3)):
+        would = dry_run(replace(shared, minutes=minutes))
+        assert would.runs == (sure, 3)
+        assert shapes(would.first) == [(4, 1024), (1, 1024)][:sure]
+        assert (would.short == "") == (sure == 3)
+        assert sure == 3 or f" {minutes:g} min may be over after {sure} run" in would.short
+    assert dry_run(replace(shared, most_runs=20, memory_mb=(1024, 2048), minutes=12.0)).runs[0] == 1
+    assert dry_run(replace(shared, most_runs=20, memory_mb=(1024, 2048), minutes=15.0)).runs[0] == 2
+    assert dry_run(replace(SPARK, minutes=15.0)).runs == (2, 3)  # a deployment of its own for each
 
 
 test_a_dry_run_refuses_what_the_study_would_be_refused_for = refusals(
