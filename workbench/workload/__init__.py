@@ -4,14 +4,13 @@ from workbench.workload.columns import as_spark, is_text, plain
 from workbench.workload.dataset import (
     Replay,
     Shipped,
-    check_inputs,
     first_rows,
     prepare,
-    prepare_inputs,
     rows_per_s,
     schema_of,
 )
 from workbench.workload.dataset import check as check_dataset
+from workbench.workload.inputs import check_inputs, prepare_inputs
 from workbench.workload.keys import (
     JoinedKeys,
     KeyFrequencies,
