@@ -28,6 +28,7 @@ from workbench.measuring.verdict import (
     Step,
     Times,
     bracket,
+    busy_share,
     crowded_out,
     first_rate,
     refuted,
@@ -266,8 +267,8 @@ class _Search:
         """Bound the steps above a sustained rate by the room that its batches left, whatever the line predicts.
 
         Half-empty batches allow twice the rate at least. Nearly full ones allow little more than in proportion, since
-        code that still gets faster makes rows look free. Where others crowd the slots out, the rate leaps: what such
-        batches take is the driver's.
+        code that still gets faster makes rows look free. Where others crowd the slots out, the room is what the slots'
+        own work leaves: what such batches take is the driver's.
         """
         seen = [
             probe.observation
@@ -276,7 +277,8 @@ class _Search:
         ]
         batches = [batch for observation in seen for batch in observation.lasting]
         if seen and all(map(crowded_out, seen)):
-            return self.grid.steps(_LONG_LEAP)
+            busy = max(map(busy_share, seen))
+            return self.grid.steps(min(_LONG_LEAP, max(_GALLOP, _BEYOND / busy)) if busy else _LONG_LEAP)
         room = len(batches) * self.interval_s / max(1e-9, sum(batch.duration_s for batch in batches))
         least = self.grid.steps(_DOUBLE) if room >= _DOUBLE else 1
         return min(max(stride, least), self.grid.steps(max(_GALLOP, _BEYOND * room)))

@@ -170,10 +170,18 @@ def keeps_up(observation: Observation, interval_s: float) -> bool:
     return observation.consumed_records >= _FILLED * observation.commanded_rate * interval_s * len(whole)
 
 
-def crowded_out(observation: Observation) -> bool:
+def crowded_out(observation: Observation, slots: int | None = None) -> bool:
     """Whether others took most of the machine and slots hardly used their quota, so rows did not cause the time."""
     throttled = observation.quota_throttled
-    return throttled is not None and throttled < _IDLE and _taken(observation) > _CROWDED
+    if throttled is None or throttled >= _IDLE or _taken(observation) <= _CROWDED:
+        return False
+    return busy_share(observation, slots) < _BUSY  # an even share of the machine can be what the quota allows, too
+
+
+def busy_share(observation: Observation, slots: int | None = None) -> float:
+    """Share of their time that `slots` worked, by default as many as an operator has tasks; 0 where unknown."""
+    slots = slots or max((operator.tasks for operator in observation.operators), default=1)
+    return observation.busy_s / (slots * max(observation.elapsed_s, 1e-9)) if observation.operators else 0.0
 
 
 def _taken(observation: Observation) -> float:
@@ -185,7 +193,7 @@ def _in_doubt(
     observation: Observation, max_disturbance: float, slots: int | None, interval_s: float
 ) -> tuple[Verdict, str] | None:
     """Return why a rate that was not sustained may still be sustainable; None if only the query can be the reason."""
-    if crowded_out(observation):
+    if crowded_out(observation, slots):
         taken = units.percent(_taken(observation))
         return "not-at-capacity", f"Others took {taken} of the machine, and the slots did not use up their quota"
     if observation.disturbance.worst > max_disturbance:
@@ -194,7 +202,7 @@ def _in_doubt(
         return "warming", f"Compilers used {observation.compiling:.2g} cores, so the code still gets faster"
     if slots is None or not observation.operators or not observation.batches:
         return None
-    busy = observation.busy_s / (slots * max(observation.elapsed_s, 1e-9))
+    busy = busy_share(observation, slots)
     batches_s = _mean_s(observation) + observation.lacking_s
     if busy < _BUSY and batches_s < _FULL * interval_s:
         return (

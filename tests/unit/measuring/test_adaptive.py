@@ -7,7 +7,7 @@ import pytest
 
 from workbench.measuring.schedules import AdaptiveSchedule, Grid
 from workbench.measuring.verdict import Votes, tally
-from workbench.metrics import Batch, Observation
+from workbench.metrics import Batch, Disturbance, Observation, OperatorMetrics
 from workbench.records import Judgement, Probe
 
 GRID = Grid(0.01)
@@ -47,6 +47,15 @@ def test_answers_of_a_quiet_machine_replace_those_of_a_disturbed_one(answers, vo
         for probe, (_, disturbed) in zip(probes, answers, strict=True)
     ]
     assert tally(told, GRID.index) == {900: votes}
+
+
+@pytest.mark.parametrize(("useful_s", "most"), [(None, 8.0), (0.8, 8.0), (8.0, 2.2), (11.2, 1.094), (14.4, 1.094)])
+def test_where_others_crowd_the_slots_out_the_rate_leaps_by_what_the_slots_leave(useful_s, most):
+    """A rate of nine tenths of the maximum leapt eightfold, because the slots' even share was all of their quota."""
+    work = () if useful_s is None else (OperatorMetrics("1 scan", "map", 2, 1, 1, useful_s, 0.5, None, useful_s, 0),)
+    crowd = {"operators": work, "quota_throttled": 0.01, "disturbance": Disturbance(other_load=0.51)}
+    sustained = scripted(GRID.rate(900), "sustained", seconds=1.9, **crowd)  # 2 slots for 8 s
+    assert GRID.rate(asked([scripted(math.inf, None), sustained]) - 900) == pytest.approx(most, rel=0.02)
 
 
 def test_a_rate_that_failed_while_code_was_cold_is_asked_again_and_with_warm_code_not():

@@ -107,6 +107,9 @@ def test_slots_that_idle_or_are_kept_from_their_quota_are_not_at_capacity():
     used_up = replace(late, quota_throttled=0.8)
     assert judge(used_up, accept_disturbed=True, success=1.0).verdict == "overloaded"
     work = OperatorMetrics("1 scan", "map", 2, 1, 1, 12.0, 0.3, None, 12.0, 0)
+    worked = replace(late, operators=(replace(work, useful_s=36.0),))  # their even share was all of their quota
+    assert judge(worked, slots=2, success=1.0).verdict == "disturbed"
+    assert judge(worked, accept_disturbed=True, slots=2, success=1.0).verdict == "overloaded"
     grown = replace(seen([80 * n for n in range(11)]), operators=(work,))  # busy 12 of 2 x 20 s, batches of 1 of 2 s
     for accept in (False, True):
         judgement = judge(grown, accept_disturbed=accept, slots=2, interval_s=2.0, success=1.0)
