@@ -235,8 +235,8 @@ class Driver:
         def others() -> float:
             nonlocal before
             now = self._load()
-            taken, before = now.disturbance_since(before).worst, now
-            return taken
+            seen, before = now.disturbance_since(before), now
+            return max(seen.steal, seen.other_load)  # the query goes on, so it uses up an outer quota meanwhile, too
 
         self._interference.wait(self._live.commanded_rate, most_s, self._queries.tick, others)
 

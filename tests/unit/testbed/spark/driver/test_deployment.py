@@ -8,8 +8,10 @@ import pytest
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
+from workbench.speed import CoreSpeed
 from workbench.testbed.spark.driver import deployment, queries
 from workbench.testbed.spark.driver.deployment import Driver
+from workbench.testbed.spark.machine.disturbance import InterferenceProbe, Load
 
 
 @pytest.fixture
@@ -88,3 +90,17 @@ def test_a_query_that_hangs_under_load_is_given_up(monkeypatch, injected):
         serving.observe(14)
     assert clock.now < 120
     injected.seen(str(seen.value))
+
+
+@pytest.mark.parametrize(("others", "waited_s"), [(0.0, 4.0), (0.5, 12.0)])
+def test_waiting_for_others_does_not_wait_for_the_end_of_an_outer_quota(others, waited_s):
+    """In a container of six tenths of a machine, each doubtful probe waited for the query's own throttling to end."""
+    serving, now = deployment.Driver.__new__(deployment.Driver), [0.0]
+    serving._spec = SimpleNamespace(cluster=None)
+    serving._live = SimpleNamespace(commanded_rate=1000.0)
+    serving._queries = SimpleNamespace(tick=lambda: now.__setitem__(0, now[0] + 0.5))
+    serving._interference = InterferenceProbe(lambda: CoreSpeed(1.0, 1.0), lambda: now[0])
+    used = 2 * (0.4 + others)  # seconds of two cores in each second, of which ours are .8
+    serving._load = lambda: Load(now[0], used * now[0], 0.0, 0.8 * now[0], 2, int(10 * now[0]), int(9 * now[0]))
+    serving.await_quiet(10.0)
+    assert now[0] == waited_s
