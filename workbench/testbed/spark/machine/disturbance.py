@@ -32,7 +32,9 @@ _QUIET_S = 4.0  # a shorter quiet time is a gap between two bursts
 _NOTABLE = 0.05  # a verdict allows this much by default
 _COMPARABLE = 0.8  # of the rate: at a lower load the query itself uses less of the caches and the memory
 _BATCH_ROWS, _BATCH_KEYS = 1_000_000, 1_000
-_BATCHES, _COLD = 5, 3  # those timed, and those before them, which compile the batch's code
+# Those timed, and those before, which compile the batch's code. The fourth to eighth took 22 ms on a quiet machine, but
+# 26 beside bursts of load and 36 under a quota, which only delay the compiler; from the sixteenth on, 18 and 20 ms.
+_BATCHES, _COLD = 10, 15
 # The least that slower reads cost a query with a large state, as measured (see the module's docstring).
 _OF_READS = 0.5
 
@@ -96,7 +98,7 @@ def spark_batch_s(spark: "SparkSession", task_cpu_s: Callable[[], float]) -> flo
     """Return the CPU seconds that tasks take for a fixed batch, a million rows hashed and counted by key.
 
     Unlike arithmetic and reads it runs in the slots' JVM, with its code, its memory and its garbage collector, as a
-    query's rows do. The JVM must be warm. It is the mean of five; None where no CPU seconds were seen.
+    query's rows do. The JVM must be warm. It is the mean of several; None where no CPU seconds were seen.
     """
     rows = spark.range(0, _BATCH_ROWS, 1, 1).selectExpr(f"hash(id) % {_BATCH_KEYS} AS k").groupBy("k").count()
     before = 0.0

@@ -111,9 +111,10 @@ def fixed_batch(costs):
 
 
 def test_the_fixed_batch_is_timed_once_its_code_is_compiled_and_its_cpu_seconds_are_seen():
-    assert fixed_batch([9.0, 9.0, 9.0, 0.1, 0.3, 0.2, 0.2, 0.2]) == pytest.approx(0.2)
-    assert fixed_batch([0.0] * 8) is None
-    assert fixed_batch([0.1] * 3 + [-8.0] * 5) is None  # threads ended meanwhile
+    cold, warm = [9.0] * 15, [0.1, 0.3] * 5
+    assert fixed_batch(cold + warm) == pytest.approx(0.2)
+    assert fixed_batch([0.0] * 25) is None
+    assert fixed_batch(cold + [-8.0] * 10) is None  # threads ended meanwhile
 
 
 # --- what others take of the machine, of all of it or of the slots' cores
