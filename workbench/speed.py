@@ -35,12 +35,12 @@ class CoreSpeed:
 
     arithmetic_s: float  # of arithmetic within the first cache
     reads_s: float  # of reads at random places of a table larger than most caches
-    batch_s: float | None = None  # of one small Spark batch in a warm JVM; None where no Spark ran
+    warm_batch_s: float | None = None  # of one small Spark batch whose code is compiled; None where no Spark ran
 
     @property
     def pieces(self) -> dict[str, float]:
         """Seconds of each piece that was timed, by its description; empty if cores are out of reach, as a cluster's."""
-        each = {"arithmetic": self.arithmetic_s, "random reads": self.reads_s, "Spark batch": self.batch_s}
+        each = {"arithmetic": self.arithmetic_s, "random reads": self.reads_s, "Spark batch": self.warm_batch_s}
         return {name: seconds for name, seconds in each.items() if seconds}
 
     def __str__(self) -> str:
@@ -94,7 +94,7 @@ def relative_speed(here: CoreSpeed | None, there: CoreSpeed | None) -> RelativeS
 
 def typical(timings: Sequence[CoreSpeed]) -> CoreSpeed:
     """Return the median of each piece: one read in a hundred takes a hundred times as long on any machine."""
-    batches = [one.batch_s for one in timings if one.batch_s]
+    batches = [one.warm_batch_s for one in timings if one.warm_batch_s]
     return CoreSpeed(
         median(one.arithmetic_s for one in timings),
         median(one.reads_s for one in timings),

@@ -39,6 +39,8 @@ _FINITE = frozenset(
     | {"busyness", "cpus", "expected_rate", "margin", "low", "key_skew", "cache_hit_rate", "jobs_s", "jobs_at_once"}
 )
 """Fields whose numbers are measured or chosen, and so finite; others may be inf."""
+_NO_LONGER_READ = {"CoreSpeed": {"batch_s"}}
+"""Keys of earlier documents that are left out, by kind: the time of a Spark batch whose code was not compiled yet."""
 _SHOWN, _LONGEST = 5, 400  # most problems of a document in a message, and characters of each
 MAX_SAMPLES = 1000
 _GROUPS = 100
@@ -122,9 +124,11 @@ def _read_setting(value: object, _kind: object) -> Setting:
 def _dataclass_reader(converter: Converter, kind: type) -> Callable[[Any, Any], Any]:
     """Read a dataclass strictly, and check the ranges of its numbers; see `_SIGNED`, `_ABOVE_0` and `_FINITE`."""
     read: Callable[[Any, Any], Any] = make_dict_structure_fn(kind, converter, _cattrs_forbid_extra_keys=True)
-    names = [one.name for one in fields(kind)]
+    names, left_out = [one.name for one in fields(kind)], _NO_LONGER_READ.get(kind.__name__, set())
 
     def read_checked(data: Any, asked: Any) -> Any:  # noqa: ANN401 - JSON
+        if left_out and isinstance(data, Mapping):
+            data = {key: value for key, value in data.items() if key not in left_out}
         made = read(data, asked)
         for name in names:
             value = getattr(made, name)

@@ -295,9 +295,9 @@ class Measurement:
         A Spark batch is timed once: for the machine, or else in the deployment.
         """
         seen, apart = typical_of(probe.observation.cores for probe in self.estimate.probes), self.machine.speed
-        if seen is None or apart is None or apart.batch_s is None:
+        if seen is None or apart is None or apart.warm_batch_s is None:
             return seen or apart
-        return replace(seen, batch_s=apart.batch_s)
+        return replace(seen, warm_batch_s=apart.warm_batch_s)
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write the measurement to `path`, all of it or nothing."""

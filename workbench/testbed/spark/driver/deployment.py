@@ -293,7 +293,7 @@ class Driver:
             quota_throttled=used_up,
             disturbance=disturbance,
             dropped_late=dropped_late(spec.name, logs, operators),
-            cores=replace(cores, batch_s=self._batch_s),
+            cores=replace(cores, warm_batch_s=self._batch_s),
             edges=operator_edges(logs, operator_names(labels)),
             executors=executor_paces(logs),
             source_partitions=live.feed.partitions,
