@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from workbench import units
-from workbench.errors import WorkbenchError
+from workbench.errors import QueryError, WorkbenchError
 from workbench.testbed.spark.log.event_log import BatchLog, by_partition
 from workbench.testbed.spark.machine.broker import offsets_of
 from workbench.workload import ENCODED, Command, Release, read_releases, write_command
@@ -286,7 +286,7 @@ def behind_id(value: "Column") -> "Column":
 def check_broker(topic: Topic) -> None:
     """Notice that no server of a topic answers any longer; Spark itself gives up only after minutes."""
     if not any(_answers(server) for server in topic.servers.split(",")):
-        raise WorkbenchError(
+        raise QueryError(
             f"No broker of {topic.url} answers any longer. Start it, then run the same command again: it continues "
             "with the probe that was interrupted, and what was measured before is kept."
         )

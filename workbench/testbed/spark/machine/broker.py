@@ -8,7 +8,7 @@ import struct
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +107,7 @@ class Broker:
         """Return the earliest offset of each partition, and the one after its last record."""
         places = self._places(self.partitions())
         if not places:
-            raise WorkbenchError(f"The topic {self.topic.url} does not exist. Check its name.")
+            raise QueryError(f"The topic {self.topic.url} does not exist. Check its name.")
         asked = self._listed(places.values())
         low, high = self.consumer.beginningOffsets(asked), self.consumer.endOffsets(asked)
         return {number: (low.get(place), high.get(place)) for number, place in places.items()}
@@ -246,7 +246,9 @@ def topic_next_to(topic: Topic, name: str, settings: Mapping[str, Any]) -> Itera
     """Make a topic next to `topic`, with its name followed by `name` and as many partitions; delete it in the end."""
     own = Topic(topic.servers, f"{topic.name}-{name}")
     with reached(topic, settings) as broker:
-        replace(broker, topic=own).made(len(broker.partitions()) or 1)
+        count = len(broker.partitions()) or 1
+        with reached(own, settings, broker.jvm) as beside:  # its errors name the topic that cannot be made
+            beside.made(count)
     try:
         yield own
     finally:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from workbench.errors import WorkbenchError
+from workbench.errors import QueryError, WorkbenchError
 from workbench.testbed.spark.driver import feed as feeds
 from workbench.testbed.spark.driver.feed import TopicFeed, TopicRows, cap_for, check_broker, divided
 from workbench.testbed.spark.log.event_log import BatchLog
@@ -169,5 +169,5 @@ def test_a_broker_that_no_longer_answers_is_noticed():
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"kafka://127.0.0.1:{server.getsockname()[1]}/orders"
         check_broker(Topic.parse(url))
-    with pytest.raises(WorkbenchError, match=r"No broker of kafka://127.0.0.1:\d+/orders answers any longer\. Start"):
+    with pytest.raises(QueryError, match=r"No broker of kafka://127.0.0.1:\d+/orders answers any longer\. Start"):
         check_broker(Topic.parse(url))
