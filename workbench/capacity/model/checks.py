@@ -228,7 +228,7 @@ def _doubtful(runs: Sequence[Run], fitted: Sequence[int], asked: Asked) -> Model
     if not doubted:
         return None
     remedy = remedies(asked).quieter
-    if asked.kind == "spark" and all(map(_left_alone, doubted.values())):
+    if asked.kind == "spark" and not asked.scheduled and all(map(_left_alone, doubted.values())):
         remedy = Advice("Check the plan with workbench verify.")
     verb = "is" if len(doubted) == 1 else "are"
     reasons = {row: _doubt(one) for row, one in doubted.items()}

@@ -32,7 +32,7 @@ AGREEMENT = 0.005
 DISTURBED = 0.2
 """Share of the machine that others take; above it, they may be why a run sustains no rate."""
 
-_SEPARATE = "set deployment: separate, which gives each run more time"
+_SEPARATE = "where budgets share a deployment, set deployment: separate, which gives each run more time."
 _ROOM = 4  # factor over the fixed time of a batch, which leaves most of the interval to its rows
 SHORTFALL = 0.8
 LEAST_BUDGETS = 3
@@ -82,7 +82,7 @@ def _reason_and_remedy(run: Run) -> tuple[str, str] | None:
         down_to = f" down to {units.rate(estimate.high)}" if math.isfinite(estimate.high) else ""
         why, more = f"no rate was sustained{down_to}", "Give a slot more memory_mb, or more slot_cpus."
         if estimate.exhausted:
-            why, more = f"{why} before the probes ran out", f"Allow more minutes, or {_SEPARATE}."
+            why, more = f"{why} before the probes ran out", _SEPARATE[0].upper() + _SEPARATE[1:]
         if (least_s := full(run)) is not None:
             why = f"even at a low rate a batch took {least_s:.1f} s, over the trigger interval of {interval_s:g} s"
             longer = f"a longer trigger interval, such as interval_s: {math.ceil(_ROOM * least_s)}"
@@ -99,9 +99,11 @@ def _reason_and_remedy(run: Run) -> tuple[str, str] | None:
         low, high = units.ends(estimate.low, estimate.high, "records/s")
         why = f"the probes ran out while the maximum was anywhere from {low} to {high}, {least}"
     else:
-        ended = "the probes ran out" if estimate.exhausted else "the highest rate allowed was reached"
-        why = f"{ended} before a rate was too high, {least}"
-    return why, f"Raise the tolerance, or {_SEPARATE}."
+        if not estimate.exhausted:
+            more = "Allow higher rates: in Python CapacityEstimator(max_rate=...)."
+            return f"the highest rate allowed was reached before a rate was too high, {least}", more
+        why = f"the probes ran out before a rate was too high, {least}"
+    return why, f"Raise the tolerance, or {_SEPARATE}"
 
 
 def full(run: Run) -> float | None:

@@ -170,11 +170,16 @@ def test_what_else_hindered_a_run_that_sustains_no_rate_is_named(planned, distur
             "the query carries at least {low}.",
             "Raise the tolerance",
         ),
+        (
+            {"limit": "none", "high": math.inf},
+            "the highest rate allowed was reached before a rate was too high, so the query carries at least {low}.",
+            "Allow higher rates",
+        ),
         ({"rate": None, "low": 0.0, "observation": None}, "no rate was sustained down to {high}.", "Give a slot more"),
         (
             {"rate": None, "low": 0.0, "observation": None, "exhausted": True},
             "no rate was sustained down to {high} before the probes ran out.",
-            "Allow more minutes",
+            "Where budgets share a deployment, set deployment: separate",
         ),
     ],
 )
