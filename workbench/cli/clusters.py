@@ -59,8 +59,8 @@ def _chosen(text: str) -> tuple[str, PlannedStudy, CapacityPlan]:
         wanted = float(rate)
     except ValueError:
         wanted = math.nan
-    found = next((plan for plan in stored.plans if math.isclose(plan.rate, wanted, rel_tol=1e-6)), None)
-    if found is None:
+    found = min(stored.plans, key=lambda plan: abs(plan.rate - wanted))
+    if not math.isclose(found.rate, wanted, rel_tol=1e-6):
         known = ", ".join(f"{plan.rate:.15g}" for plan in stored.plans)
         raise WorkbenchError(f"{path} has no plan for {rate!r} records/s; it has them for {known}. Name one of these.")
     return path, stored, found
