@@ -45,6 +45,7 @@ _MANY_DECADES = 1e4  # the ends of a logarithmic axis
 _NARROW_PAGE, _KEY_WIDTH, _LETTER_WIDTH = 800, 45, 6.5  # pixels
 _LEAST_ABOVE = 16  # pixels above a plot without a title
 _SMALL_LETTER = 8.2  # pixels, of a title in a panel
+_BELOW, _LEAST_PLOT = 44, 120  # pixels of a figure in a panel: below the plot, and of the plot
 
 plain = for_plotly
 """Keeps plotly from reading a text as markup."""
@@ -128,10 +129,14 @@ def figure(title: str, height: int = 420, shows: str = "") -> go.Figure:
 
 
 def fit(drawn: go.Figure, width: int, height: int) -> go.Figure:
-    """Fit a figure into a place of a panel, in pixels: a smaller title, in as many lines as needed."""
+    """Fit a figure into a place of a panel, in pixels: a smaller title, in as many lines as needed.
+
+    It becomes higher where title and legend would leave too little of `height` to the plot.
+    """
     title = _title(str((drawn.layout.meta or {}).get("finding", "")), int(width // _SMALL_LETTER))
-    drawn.update_layout(title={**title, "font": {"size": 14}}, height=height, margin_b=44)
-    return room_for_legend(drawn, width)
+    drawn.update_layout(title={**title, "font": {"size": 14}}, margin_b=_BELOW)
+    room_for_legend(drawn, width)
+    return drawn.update_layout(height=max(height, drawn.layout.margin.t + _BELOW + _LEAST_PLOT))
 
 
 def untitled(drawn: go.Figure) -> go.Figure:

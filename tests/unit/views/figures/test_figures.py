@@ -173,3 +173,13 @@ def test_words_about_a_line_can_be_read(colour):
     assert contrast(colour, WHITE) >= 3
     assert contrast(theme.ink(colour), WHITE) >= 4.5
     assert contrast(theme.ink(colour), SHADED) >= 4.4
+
+
+def test_a_long_title_and_legend_leave_room_for_the_plot_in_a_panel():
+    drawn = theme.figure("the plan uses the scaling law because four runs do not distinguish the forms " * 3)
+    for number in range(6):
+        drawn.add_scatter(x=[1], y=[1], name=f"the form of number {number}, with the least error")
+    theme.fit(drawn, 430, 400)
+    plot = drawn.layout.height - drawn.layout.margin.t - drawn.layout.margin.b
+    assert plot >= 120
+    assert theme.fit(theme.figure("short"), 430, 400).layout.height == 400
