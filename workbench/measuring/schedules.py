@@ -36,7 +36,7 @@ from workbench.measuring.verdict import (
     summarise,
     tally,
 )
-from workbench.metrics import Batch
+from workbench.metrics import Batch, Observation
 from workbench.records import Limit, MstEstimate, Probe
 
 _WARM_UP_FRACTION = 1024
@@ -253,6 +253,8 @@ class _Search:
             return min(max(wish, first), last)
         if low is not None and high is not None:
             if not self._slow(high - low):
+                # A line through code that was cold at `high` promises less than the batches at `low` have room for.
+                wish = max(wish, self.grid.below(self.grid.rate(low) * self._room(self._sustained(low))))
                 for index in (wish, wish + 1):
                     if first <= index <= last:
                         return index
@@ -270,18 +272,25 @@ class _Search:
         code that still gets faster makes rows look free. Where others crowd the slots out, the room is what the slots'
         own work leaves: what such batches take is the driver's.
         """
-        seen = [
+        seen = self._sustained(index)
+        if seen and all(map(crowded_out, seen)):
+            busy = max(map(busy_share, seen))
+            return self.grid.steps(min(_LONG_LEAP, max(_GALLOP, _BEYOND / busy)) if busy else _LONG_LEAP)
+        room = self._room(seen)
+        least = self.grid.steps(_DOUBLE) if room >= _DOUBLE else 1
+        return min(max(stride, least), self.grid.steps(max(_GALLOP, _BEYOND * room)))
+
+    def _sustained(self, index: int) -> list[Observation]:
+        return [
             probe.observation
             for probe in self.history
             if probe.answered("sustained") and self.grid.index(probe.rate) == index
         ]
+
+    def _room(self, seen: Sequence[Observation]) -> float:
+        """Return how many times their batches fit the interval: of their rate, the query carries as many at least."""
         batches = [batch for observation in seen for batch in observation.lasting]
-        if seen and all(map(crowded_out, seen)):
-            busy = max(map(busy_share, seen))
-            return self.grid.steps(min(_LONG_LEAP, max(_GALLOP, _BEYOND / busy)) if busy else _LONG_LEAP)
-        room = len(batches) * self.interval_s / max(1e-9, sum(batch.duration_s for batch in batches))
-        least = self.grid.steps(_DOUBLE) if room >= _DOUBLE else 1
-        return min(max(stride, least), self.grid.steps(max(_GALLOP, _BEYOND * room)))
+        return len(batches) * self.interval_s / max(1e-9, sum(batch.duration_s for batch in batches))
 
     def _stride(self, edge: int, sign: int, wish: int) -> int:
         """Count the steps away from the only known end: along the line, but growing, at most fourfold.

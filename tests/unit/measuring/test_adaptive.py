@@ -75,6 +75,13 @@ def test_a_rate_that_failed_while_code_was_cold_is_asked_again_and_with_warm_cod
     assert AdaptiveSchedule().conclude(history, 2.0).high == GRID.rate(705)
 
 
+def test_a_bracket_is_searched_where_the_batches_of_its_lower_end_have_room_for():
+    """After 134 k had failed with cold code, and 54 k took 1.24 s of 2 s, 66, 74 and 80 k came next; 102 k lasted."""
+    failed = scripted(GRID.rate(690), "overloaded", seconds=3.6)
+    history = [scripted(math.inf, None), failed, scripted(GRID.rate(600), "sustained", seconds=1.24)]
+    assert asked(history) == GRID.below(GRID.rate(600) * 2.0 / 1.24)
+
+
 def test_contradicting_rates_are_probed_again_the_majority_decides_and_firm_ones_widen_the_bracket():
     history = history_of((700, "overloaded"), (702, "sustained"))
     assert asked(history) == 700
