@@ -33,7 +33,7 @@ _NOTABLE = 0.05  # a verdict allows this much by default
 _COMPARABLE = 0.8  # of the rate: at a lower load the query itself uses less of the caches and the memory
 _BATCH_ROWS, _BATCH_KEYS = 1_000_000, 1_000
 # Those timed, and those before, which compile the batch's code. The fourth to eighth took 22 ms on a quiet machine, but
-# 26 beside bursts of load and 36 under a quota, which only delay the compiler; from the sixteenth on, 18 and 20 ms.
+# 26 next to bursts of load and 36 under a quota, which only delay the compiler; from the sixteenth on, 18 and 20 ms.
 _BATCHES, _COLD = 10, 15
 # The least that slower reads cost a query with a large state, as measured (see the module's docstring).
 _OF_READS = 0.5
