@@ -31,6 +31,7 @@ from workbench.errors import WorkbenchError
 from workbench.records import PlannedStudy, measurement_from_document
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+sys.path.insert(0, str(Path(__file__).parent))
 
 from kafka_broker import running
 from kafka_records import sent_to
