@@ -13,7 +13,6 @@ refused, because they are offered in place of records.
 
 import bisect
 import math
-import socket
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +24,7 @@ import pyarrow as pa
 from workbench import units
 from workbench.errors import QueryError, WorkbenchError
 from workbench.testbed.spark.log.event_log import BatchLog, by_partition
-from workbench.testbed.spark.machine.broker import offsets_of
+from workbench.testbed.spark.machine.broker import answers, offsets_of
 from workbench.workload import ENCODED, Command, Release, read_releases, write_command
 from workbench.workload.kafka import COLUMNS, VALUE, Topic, client_settings, field_of, java_settings
 
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 
 _SEVERAL = 4  # batches of one command: the first of them includes the start, and a few are compared
 _PROBE_S = 60.0
-_ANSWER_S = 2.0
 _AHEAD = 10  # batches for which the cap is chosen: about a window
 _LONGEST = 2**31 - 1  # bytes of a value
 _LEAST_HELD, _FEWEST_OFFSETS = 0.99, 100  # records per offset, from this many offsets on
@@ -285,17 +283,8 @@ def behind_id(value: "Column") -> "Column":
 
 def check_broker(topic: Topic) -> None:
     """Notice that no server of a topic answers any longer; Spark itself gives up only after minutes."""
-    if not any(_answers(server) for server in topic.servers.split(",")):
+    if not answers(topic):
         raise QueryError(
             f"No broker of {topic.url} answers any longer. Start it, then run the same command again: it continues "
             "with the probe that was interrupted, and what was measured before is kept."
         )
-
-
-def _answers(server: str) -> bool:
-    host, _, port = server.rpartition(":")
-    try:
-        with socket.create_connection((host.strip("[]"), int(port)), _ANSWER_S):
-            return True
-    except OSError:
-        return False

@@ -4,6 +4,7 @@ The Java client does it, which comes with Spark's connector: in a small JVM of i
 """
 
 import os
+import socket
 import struct
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -88,6 +89,8 @@ public class Sending implements Callback {
 _LONG, _INT = struct.Struct(">q"), struct.Struct(">i")
 _AT_ONCE = 1 << 22  # bytes that Java gets
 _LONGEST = 300  # letters of a reason
+_ANSWER_S = 2.0
+_PASSING = {"TimeoutException", "DisconnectException", "OutOfMemoryError"}  # where a server still answers
 
 
 @dataclass(frozen=True)
@@ -211,7 +214,9 @@ def _sized(part: bytes | None) -> bytes:
 
 @contextmanager
 def reached(topic: Topic, settings: Mapping[str, Any], jvm: Any = None) -> Iterator[Broker]:  # noqa: ANN401
-    """Yield the brokers of `topic`; a `QueryError` says why Kafka refuses, or does not answer within ten seconds.
+    """Yield the brokers of `topic`; a `QueryError` says why Kafka refuses, or that no server answers.
+
+    Where one still answers, a time-out of ten seconds is a plain `WorkbenchError`, as it may pass.
 
     `settings` are the client's, as from `workbench.workload.kafka.client_settings`. Without a `jvm` that has the
     client, a small one is started, and ended with the context.
@@ -229,10 +234,21 @@ def reached(topic: Topic, settings: Mapping[str, Any], jvm: Any = None) -> Itera
             with suppress(Py4JError):
                 consumer.close(jvm.java.time.Duration.ZERO)
     except Py4JJavaError as error:
-        raise QueryError(
+        passing = _cause(error).getClass().getSimpleName() in _PASSING and answers(topic)
+        kind = WorkbenchError if passing else QueryError  # the next budget may find the broker, or memory, again
+        raise kind(
             f"The topic {topic.url} cannot be used: {reason(error, options)}. Check the servers, the topic and "
             "the client settings, then run the same again."
         ) from error
+
+
+def answers(topic: Topic) -> bool:
+    """Whether a server of `topic` accepts a connection."""
+    for server in topic.servers.split(","):
+        host, _, port = server.rpartition(":")
+        with suppress(OSError), socket.create_connection((host.strip("[]"), int(port)), _ANSWER_S):
+            return True
+    return False
 
 
 def offsets_of(topic: Topic, settings: Mapping[str, Any], jvm: Any = None) -> dict[int, tuple[int, int]]:  # noqa: ANN401
@@ -256,11 +272,16 @@ def topic_next_to(topic: Topic, name: str, settings: Mapping[str, Any]) -> Itera
             broker.delete()
 
 
-def reason(error: Py4JJavaError, options: Mapping[str, str]) -> str:
-    """Return in one line why Java refused, without a secret of `options`."""
+def _cause(error: Py4JJavaError) -> Any:  # noqa: ANN401 - py4j's
     cause = error.java_exception
     while (deeper := cause.getCause()) is not None:
         cause = deeper
+    return cause
+
+
+def reason(error: Py4JJavaError, options: Mapping[str, str]) -> str:
+    """Return in one line why Java refused, without a secret of `options`."""
+    cause = _cause(error)
     said = (cause.getMessage() or cause.getClass().getSimpleName()).strip().splitlines()[0]
     for name, value in options.items():
         if value and is_secret(name):

@@ -20,7 +20,7 @@ BEGUN_S = 1_790_000_000.0
 @pytest.fixture
 def feed(monkeypatch):
     monkeypatch.delenv("WORKBENCH_KAFKA_CONFIG", raising=False)
-    monkeypatch.setattr(feeds, "_answers", lambda _: True)
+    monkeypatch.setattr(feeds, "answers", lambda _: True)
     monkeypatch.setattr(feeds, "offsets_of", lambda *_: {0: (10, 1010), 1: (0, 1000)})
     return TopicFeed(ROWS)
 
@@ -160,7 +160,7 @@ def test_a_topic_smaller_than_a_batch_is_refused_and_without_a_rate_several_batc
 
 
 def test_a_command_finds_that_no_broker_answers(feed, monkeypatch):
-    monkeypatch.setattr(feeds, "_answers", lambda _: False)
+    monkeypatch.setattr(feeds, "answers", lambda _: False)
     with pytest.raises(WorkbenchError, match="No broker of kafka://localhost:9092/orders answers any longer"):
         offered(feed, 100.0, 100)
 
