@@ -82,7 +82,7 @@ def _reason_and_remedy(run: Run) -> tuple[str, str] | None:
         down_to = f" down to {units.rate(estimate.high)}" if math.isfinite(estimate.high) else ""
         why, more = f"no rate was sustained{down_to}", "Give a slot more memory_mb, or more slot_cpus."
         if estimate.exhausted:
-            why, more = f"{why} before the probes ran out", _SEPARATE[0].upper() + _SEPARATE[1:]
+            why, more = f"{why} before the probes ran out", f"{more} Or, {_SEPARATE}"
         if (least_s := full(run)) is not None:
             why = f"even at a low rate a batch took {least_s:.1f} s, over the trigger interval of {interval_s:g} s"
             longer = f"a longer trigger interval, such as interval_s: {math.ceil(_ROOM * least_s)}"

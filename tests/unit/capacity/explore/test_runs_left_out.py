@@ -179,7 +179,7 @@ def test_what_else_hindered_a_run_that_sustains_no_rate_is_named(planned, distur
         (
             {"rate": None, "low": 0.0, "observation": None, "exhausted": True},
             "no rate was sustained down to {high} before the probes ran out.",
-            "Where budgets share a deployment, set deployment: separate",
+            "Give a slot more memory_mb, or more slot_cpus. Or, where budgets share a deployment, set",
         ),
     ],
 )
