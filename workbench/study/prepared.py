@@ -213,7 +213,7 @@ def _recorded(testbed: RecordedTestbed, query: Query, budget: Budget) -> int:
 class DryRun:
     """What a study would measure, if nothing fails."""
 
-    first: tuple[Budget, ...]  # measured in any case, in order, including minimal configurations
+    first: tuple[Budget, ...]  # measured in any case if the minutes allow, in order, with minimal configurations
     runs: tuple[int, int]  # least and most in all, with recorded ones
     seconds: tuple[float, float]  # least and most of those that are not recorded, roughly
     recorded: int = 0
@@ -283,7 +283,7 @@ def _listed(ready: Prepared) -> DryRun:
             f"{units.seconds(first_s[0])} at least: it is still made, and no other. Allow more (minutes)."
         )
     elif (sure := _in_time(made, runs[0], first_s[1] + further_s, study, optimizer)) < runs[0]:
-        runs, certain = (sure, runs[1]), certain[:sure]
+        runs = sure, runs[1]
         short = (
             f"The study's {units.seconds(study.most_s)} may be over after {units.some(sure, 'run')}: none begins that "
             "would end later. Allow more to be sure of all (minutes)."
